@@ -61,7 +61,7 @@ install: ## Install the CRDs into the cluster of KUBECONFIG.
 
 # First the webhooks and the converter: no process may be left that answers.
 .PHONY: uninstall
-uninstall: ## Remove the CRDs, and with them every object of ours.
+uninstall: ## Remove the CRDs, and with them every object of their kinds.
 	$(REACH_CLUSTER)
 	$(OUTRIDER) uninstall
 	$(KUBECTL) delete --ignore-not-found=$(ignore-not-found) -f config/crd/bases
@@ -74,7 +74,7 @@ deploy: ## Deploy config/default with IMG into the cluster of KUBECONFIG; cert-m
 
 # What asks goes before what answers, and objects go while a controller is there to take its finalizers off them.
 .PHONY: undeploy
-undeploy: ## Remove what `make deploy` made, with the CRDs and every object of ours.
+undeploy: ## Remove what `make deploy` made, with the CRDs and every object of their kinds.
 	$(REACH_CLUSTER)
 	$(KUBECTL) delete --ignore-not-found=$(ignore-not-found) -f config/webhook/manifests.yaml
 	$(KUBECTL) delete --ignore-not-found=$(ignore-not-found) -f config/crd/bases
@@ -299,7 +299,7 @@ bench-memory: ## What one stored object of each watched kind costs in memory, in
 	UPDATE_GOLDEN=1 $(CARGO) test --test memory
 
 .PHONY: bench
-bench: ## CPU time and requests per second beside a server that only says yes; needs wrk.
+bench: ## CPU time and requests per second beside a server that allows every request; needs wrk.
 	$(CARGO) build --release --locked -p outrider -p null-server -p compare
 	target/release/compare --gate 2.0 $(BENCH_ARGS)
 

@@ -115,6 +115,11 @@ enum NoAnswer {
     /// Why the API server did not answer.
     #[error("the API server at {place} cannot be reached: {why}")]
     Unreachable { place: String, why: String },
+    /// Something else answered, such as a login page or a proxy.
+    #[error(
+        "what answers at {place} is no Kubernetes API server: its reply is no JSON; correct the address, or the proxy"
+    )]
+    NoApiServer { place: String },
     /// It does not accept the credentials.
     #[error("the API server at {place} does not accept the credentials: {why}")]
     Unauthorized { place: String, why: String },
@@ -374,12 +379,19 @@ async fn connect(args: &ClusterArgs) -> Result<(Client, String), NoAnswer> {
     let (client, place) = (connection.client()?, connection.place());
     // A user who may not read the version gets an answer all the same.
     match client.apiserver_version().await {
+        Err(kube::Error::Api(status)) if is_page(&status.message) => Err(NoAnswer::NoApiServer { place }),
         Err(kube::Error::Api(status)) if status.code == 401 => {
             Err(NoAnswer::Unauthorized { place, why: status.message.clone() })
         }
+        Err(kube::Error::SerdeError(_) | kube::Error::FromUtf8(_)) => Err(NoAnswer::NoApiServer { place }),
         Ok(_) | Err(kube::Error::Api(_)) => Ok((client, place)),
         Err(error) => Err(NoAnswer::Unreachable { place, why: said(&error) }),
     }
+}
+
+/// Whether a reply is a page for people. The client takes a body that is no status as the message of one.
+fn is_page(message: &str) -> bool {
+    message.trim_start().starts_with('<')
 }
 
 #[cfg(test)]

@@ -12,22 +12,20 @@ use super::cluster::{ClusterArgs, pod_of_cluster};
 use super::findings::Severity;
 use super::namespace::namespace;
 use super::offline::{OfflineModel, OfflineModelArgs, minor_version};
-use super::render::inject::{pod, title};
-use super::render::namespaces;
+use super::render::inject::{Rules, pod, render, title};
 use super::render::templates::Found;
-use super::render::typing;
+use super::render::{namespaces, typing, warn};
 use super::report::{Report, ReportArgs};
 use super::streams::{Outcome, Streams, with_process_streams};
 use crate::input::{self, Identity, Manifest, identity};
 use crate::validate::Validate;
 use engine::offline::admit::review;
 use engine::pod::PODS;
-use engine::pod::explain::{Explanation, explain};
+use engine::pod::explain::{Explanation, Fate, explain};
 
 /// Arguments of `outrider explain`.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = EXAMPLES, override_usage = "outrider explain [OPTIONS] --manifests <PATH> -f <FILE>\n       \
-    outrider explain [OPTIONS] pod <NAME>")]
+#[command(after_help = EXAMPLES, override_usage = USAGE)]
 pub struct ExplainArgs {
     /// `pod` and the name of a pod of the live cluster, whose sets and namespaces then decide
     #[arg(value_names = ["KIND", "NAME"], num_args = 2, required_unless_present = "files", conflicts_with = "files")]
@@ -54,12 +52,12 @@ pub struct ExplainArgs {
     /// Version of Kubernetes that the pods are meant for, such as 1.34 [default: the newest]
     #[arg(long, value_name = "VERSION", value_parser = minor_version)]
     pub kube_version: Option<u32>,
+    /// How to report
+    #[command(flatten)]
+    pub report: ReportArgs,
     /// The live cluster
     #[command(flatten, next_help_heading = "Live cluster")]
     pub cluster: ClusterArgs,
-    /// How to report
-    #[command(flatten, next_help_heading = "Report")]
-    pub report: ReportArgs,
 }
 
 /// What is printed.
@@ -71,13 +69,18 @@ pub enum Format {
     Json,
 }
 
+/// How the command is called.
+pub const USAGE: &str =
+    "outrider explain [OPTIONS] --manifests <PATH> -f <FILE>\n       outrider explain [OPTIONS] pod <NAME>";
+
 const EXAMPLES: &str = "\
 Says for each set whether the webhook would inject it into the pod, and why: the term of the selector that the pod does not match, the \
 label that its namespace lacks, that the set is paused, that the pod opted out, what clashes. The webhook's own code decides. docs/reasons.md \
-explains the reason codes. A pod that exists is explained as if it were created again as it is now.
+explains the reason codes. A pod that exists is explained as if it were created again as it is now. Typing errors in files are warnings, \
+as those of `outrider render`.
 
 What becomes of a set is one of: injected, the pod has it, from now on or already; outdated, the pod has an older form of it, which is \
-left as it is; not injected, the pod goes without it; refused, the pod is refused because of it.
+left as it is, where `outrider render` replaces it; not injected, the pod goes without it; refused, the pod is refused because of it.
 
 Examples:
   outrider explain --manifests sidecarsets/ -f deployment.yaml
@@ -134,7 +137,21 @@ fn explain_input(args: &ExplainArgs, report: &mut Report<'_>, stdin: &mut dyn Re
     };
     let objects = objects.map_err(|errors| refuse(&errors, report)).ok()?;
     namespaces::learn(&mut model, &objects, of_model.of_sets(), report)?;
+    if args.object.is_empty() {
+        warn_of_typing(&objects, args, &model, report);
+    }
     explain_all(objects, args, &model).map_err(|errors| refuse(&errors, report)).ok()
+}
+
+/// Warns of how the objects are written, in the words of `outrider render`.
+fn warn_of_typing(objects: &[Manifest], args: &ExplainArgs, model: &OfflineModel, report: &mut Report<'_>) {
+    let rules = Rules { namespace: &args.namespace, validate: Validate::Warn };
+    for object in objects {
+        match render(object.clone(), rules, model) {
+            Ok(rendered) => warn(&rendered.source, &rendered.title, &rendered.typing, report),
+            Err(failure) => warn(&failure.source, &failure.title, &failure.typing, report),
+        }
+    }
 }
 
 fn refuse(errors: &[String], report: &mut Report<'_>) {
@@ -150,7 +167,8 @@ impl ExplainArgs {
             from_cluster: self.from_cluster || !self.object.is_empty(),
             excluded_namespaces: self.excluded_namespaces.clone(),
             validate: None,
-            allow_all_questions: false,
+            // Sets ask none, and what plugins ask is no question of how a manifest is written.
+            allow_all_questions: true,
             kube_version: self.kube_version,
             warnings_as_errors: false,
             cluster: self.cluster.clone(),
@@ -220,9 +238,18 @@ fn explain_object(
         if let Some(path) = template.path.as_ref().filter(|_| found.templates.len() > 1) {
             let _ = write!(title, ", {path}");
         }
-        all.push((title, explanation));
+        all.push((title, offline(explanation, args)));
     }
     Ok(all)
+}
+
+/// Adds what the server does not do: a manifest with an older form can be rendered again.
+fn offline(mut explanation: Explanation, args: &ExplainArgs) -> Explanation {
+    let outdated = explanation.sets.iter_mut().filter(|set| set.fate == Fate::Outdated && args.object.is_empty());
+    for set in outdated {
+        set.why.text.push_str("; `outrider render` replaces it, as far as the record in the pod names its containers");
+    }
+    explanation
 }
 
 fn text(explained: &[Explained]) -> String {

@@ -146,8 +146,16 @@ pub fn run() -> ExitCode {
 fn command() -> clap::Command {
     let called = std::env::args_os().next().map(PathBuf::from);
     let is_plugin = called.as_deref().and_then(Path::file_stem).is_some_and(|name| name == "kubectl-outrider");
-    let command = Cli::command();
-    if is_plugin { command.bin_name("kubectl outrider") } else { command }
+    if is_plugin { of_kubectl(Cli::command()) } else { Cli::command() }
+}
+
+/// The command line as kubectl runs it. A usage that is written out does not follow the name of the binary.
+fn of_kubectl(command: clap::Command) -> clap::Command {
+    let usages = [("render", render::USAGE), ("review", review::USAGE), ("explain", explain::USAGE)];
+    usages.into_iter().fold(command.bin_name("kubectl outrider"), |command, (name, usage)| {
+        let usage = usage.replace("outrider ", "kubectl outrider ");
+        command.mut_subcommand(name, |command| command.override_usage(usage))
+    })
 }
 
 /// Prints on stderr why a command could not do its work.
@@ -172,5 +180,20 @@ mod tests {
     #[test]
     fn every_argument_is_well_formed() {
         Cli::command().debug_assert();
+    }
+
+    /// Each command names itself as kubectl calls it, in its help and where an argument is missing or wrong.
+    #[test]
+    fn every_usage_is_that_of_the_plugin_where_kubectl_runs_it() {
+        for name in Cli::command().get_subcommands().map(|command| command.get_name().to_owned()) {
+            for argument in ["--help", "--no-such-flag"] {
+                let told = of_kubectl(Cli::command()).try_get_matches_from(["kubectl-outrider", &name, argument]);
+                let text = told.unwrap_err().render().to_string();
+                let usage: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("Usage: ")).collect();
+                assert!(usage[0].starts_with(&format!("Usage: kubectl outrider {name}")), "{text}");
+                let more = usage.iter().skip(1).take_while(|line| !line.is_empty());
+                assert!(more.clone().all(|line| !line.trim_start().starts_with("outrider ")), "{text}");
+            }
+        }
     }
 }

@@ -82,7 +82,7 @@ pub fn run(args: &PluginsArgs, streams: &mut Streams<'_>) -> io::Result<Outcome>
     let example = example_of(entry);
     match (args.output, example) {
         (Format::Json, _) => writeln!(streams.stdout, "{:#}", object(entry))?,
-        (Format::Text, Some(example)) => streams.stdout.write_all(example.as_bytes())?,
+        (Format::Text, Some(example)) => streams.stdout.write_all(without_schema(example).as_bytes())?,
         (Format::Text, None) => {}
     }
     if example.is_none() {
@@ -99,6 +99,12 @@ pub fn example_of(entry: &Entry) -> Option<&'static str> {
         (entry.name == "LimitRanger").then_some(sample)
     };
     Plugin::named(entry.name).map(example).or_else(of_kind)
+}
+
+/// An example without the line that names its schema: the path is that of the samples' folder.
+fn without_schema(example: &str) -> &str {
+    let rest = example.split_once('\n').filter(|(line, _)| line.starts_with("# yaml-language-server:"));
+    rest.map_or(example, |(_, rest)| rest)
 }
 
 /// The example of a plugin that is served: the sample.
@@ -191,6 +197,7 @@ mod tests {
         for plugin in Plugin::ALL {
             let (outcome, text, _) = ran(Some(&plugin.name().to_lowercase()), Format::Text);
             assert_eq!(outcome, Outcome::Fine);
+            assert!(!text.contains("$schema"), "{text}");
             let document = engine::yaml::read(&text).unwrap().remove(0);
             let compiled = engine::plugins::validation::compile(&document.value).unwrap();
             assert_eq!(compiled.plugin, plugin);

@@ -24,7 +24,7 @@ use engine::yaml;
 
 /// Arguments of `outrider review`.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = EXAMPLES, override_usage = "outrider review [OPTIONS] <--manifests <PATH>|--from-cluster> <FILE>")]
+#[command(after_help = EXAMPLES, override_usage = USAGE)]
 pub struct ReviewArgs {
     /// File with one AdmissionReview, in JSON or YAML; - for stdin
     #[arg(value_name = "FILE", required_unless_present = "filename")]
@@ -45,6 +45,9 @@ pub struct ReviewArgs {
     #[command(flatten)]
     pub world: OfflineModelArgs,
 }
+
+/// How the command is called.
+pub const USAGE: &str = "outrider review [OPTIONS] <--manifests <PATH>|--from-cluster> <FILE>";
 
 const EXAMPLES: &str = "\
 The reply goes to stdout, byte for byte as the server sends it. stderr has the warnings and the refusal as findings, each with the line \

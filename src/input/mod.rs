@@ -7,7 +7,9 @@ mod load;
 #[cfg(test)]
 mod load_tests;
 
-pub use engine::offline::manifest::{Error, Identity, IdentityError, Manifest, group, identity, parse, pod_template};
+pub use engine::offline::manifest::{
+    Error, Identity, IdentityError, Manifest, group, identity, is_template, parse, pod_template,
+};
 pub use files::{Fingerprint, fingerprint};
 pub use kustomize::kustomize;
 pub use load::{load, load_or_stdin};

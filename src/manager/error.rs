@@ -1,4 +1,4 @@
-//! Why an object of ours in the cluster could not be read or written.
+//! Why one of Outrider's objects in the cluster could not be read or written.
 
 use crate::answers::{self, NoAnswer, said, to_user};
 use crate::names::VALIDATING;

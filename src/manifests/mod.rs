@@ -13,7 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::names::APP;
 
-/// Metadata of an object of ours.
+/// Metadata of one of Outrider's objects.
 fn metadata(name: &str) -> ObjectMeta {
     let labels = BTreeMap::from([("app.kubernetes.io/name".to_owned(), APP.to_owned())]);
     ObjectMeta { name: Some(name.to_owned()), labels: Some(labels), ..ObjectMeta::default() }

@@ -7,7 +7,7 @@ use crate::book::{lines, pages, root};
 use crate::list_sources;
 
 /// Phrases of a private dialect, in pages, in comments and in messages.
-const DIALECT: [&str; 10] = [
+const DIALECT: [&str; 16] = [
     "asked about",
     "sees to",
     "seen to",
@@ -18,6 +18,12 @@ const DIALECT: [&str; 10] = [
     "by one look",
     "whoever",
     "nobody",
+    "asked to be left alone",
+    "passes for a container",
+    "taken as no match",
+    "which no webhook does as well",
+    "only says yes",
+    "object of ours",
 ];
 
 /// Further ones in comments and messages; a page may tell its readers something.

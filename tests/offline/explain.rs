@@ -61,7 +61,11 @@ fn a_pod_with_an_older_form_is_explained_with_the_field_that_differs() {
     let json: Value = serde_json::from_str(&json.stdout).unwrap();
     let set = &json["pods"][0]["sets"][0];
     assert_eq!((&set["result"], &set["reason"]), (&"outdated".into(), &"Outdated".into()), "{json}");
-    assert!(set["text"].as_str().unwrap().starts_with("the pod carries another form"), "{json}");
+    let text = set["text"].as_str().unwrap();
+    assert!(
+        text.starts_with("the pod carries another form") && text.contains("`outrider render` replaces it"),
+        "{json}"
+    );
 }
 
 #[test]

@@ -170,6 +170,11 @@ fn unknown_fields_of_built_in_kinds_are_errors_when_strict() {
         errors[0].ends_with("error: Deployment default/misspelt: unknown field \"spec.template.spec.container\" (did you mean \"containers\"?)"),
         "{errors:?}"
     );
+    let numbers = ran.stderr.lines().last().unwrap();
+    assert!(numbers.ends_with(", 1 with errors") || numbers == "1 with errors", "{numbers}");
+    let json = render("set.yaml", &["--validate=strict", "-o", "findings", "-f", &format!("{INPUT}/typing.yaml")], "");
+    let json: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(json["summary"]["withErrors"], 1, "{json}");
 }
 
 #[test]
@@ -254,6 +259,24 @@ fn a_helm_template_is_named_as_one() {
     assert_eq!(ran.outcome, Outcome::BadInput);
     assert!(ran.stderr.contains("it looks like a Helm template: run `helm template` first"), "{}", ran.stderr);
     assert!(!render("set.yaml", &["-f", "-"], "a: [").stderr.contains("Helm"));
+}
+
+#[test]
+fn a_helm_template_that_is_legal_yaml_is_a_warning() {
+    for (from, to, field) in [
+        ("name: p", "name: 'web-{{ .Release.Name }}'", "metadata.name: \"web-{{ .Release.Name }}\""),
+        ("name: p", "name: web-{{ .Release.Name }}", "metadata.name: \"web-{{ .Release.Name }}\""),
+        ("namespace: shop", "namespace: '{{ .Values.ns }}'", "metadata.namespace: \"{{ .Values.ns }}\""),
+        ("image: b", "image: 'b:{{ .Values.tag }}'", "spec.containers[0].image: \"b:{{ .Values.tag }}\""),
+    ] {
+        let block = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: p\n  namespace: shop\nspec:\n  containers:\n  - name: a\n    image: b\n";
+        let ran = render("set.yaml", &["-f", "-"], &block.replace(from, to));
+        let said = format!("{field} looks like a Helm template: run `helm template` first\n");
+        assert!(ran.stderr.contains(&said), "{to}: {}", ran.stderr);
+    }
+    // Of another tool, where nothing is named by it.
+    let argument = POD.replace("image: b", "image: b, args: ['{{ x }}']");
+    assert!(!render("set.yaml", &["-f", "-"], &argument).stderr.contains("Helm"));
 }
 
 #[test]

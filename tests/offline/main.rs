@@ -1,6 +1,7 @@
 //! Without a cluster: sample reviews, the commands that need none, and manifests as the read model.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod cases;
 mod config;
 mod demo;
 mod explain;

@@ -1,6 +1,7 @@
 //! Commands that ask a cluster, where none answers.
 
 use std::collections::BTreeSet;
+use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -80,6 +81,40 @@ fn an_api_server_that_cannot_be_reached_is_named_by_every_command() {
     let variable = path.display().to_string();
     let output = outrider(&["verify"], Path::new(""), &[("KUBECONFIG", &variable)]);
     assert_cannot_tell(&output, &["KUBECONFIG"], &[&server, &format!("kubeconfig KUBECONFIG={variable}, context c")]);
+}
+
+/// A server that answers every request with a page, with this status.
+fn page_server(status: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut head = [0; 4096];
+            let _ = stream.read(&mut head);
+            let page = "<!doctype html><title>Log in</title>";
+            let length = page.len();
+            let _ = write!(
+                stream,
+                "HTTP/1.1 {status}\r\nContent-Type: text/html\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{page}"
+            );
+        }
+    });
+    format!("http://{address}")
+}
+
+#[test]
+fn a_server_that_answers_with_pages_is_said_to_be_no_api_server() {
+    for status in ["200 OK", "401 Unauthorized", "502 Bad Gateway"] {
+        let folder = tempfile::tempdir().unwrap();
+        let server = page_server(status);
+        let path = kubeconfig(folder.path(), &server);
+        let named =
+            format!("what answers at {server} (kubeconfig {}, context c) is no Kubernetes API server", path.display());
+        for arguments in COMMANDS {
+            assert_cannot_tell(&outrider(arguments, &path, &[]), arguments, &[&named]);
+        }
+    }
 }
 
 #[test]

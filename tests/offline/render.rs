@@ -217,9 +217,13 @@ fn an_older_form_is_replaced_as_far_as_its_record_names_it() {
             let set = set(container, opt_out);
             let again = by(&set, &old, &[]);
             assert_eq!(again.stdout, by(&set, pod, &[]).stdout, "as if there had never been another form");
-            let note = "container \"log\", which its record says is of SidecarSet \"log\" in another form than the current one, is \
-                        replaced";
-            assert!(again.transcript().contains(note), "{}", again.transcript());
+            let differs = if container == renamed { "\"logger\" is missing" } else { "\"log\" differs in image" };
+            let note = format!(
+                "note: Pod default/web: Outdated: container \"log\", which its record says is of SidecarSet \"log\" in another form \
+                 than the current one, is replaced: container {differs}"
+            );
+            assert!(again.transcript().contains(&note), "{}", again.transcript());
+            assert!(again.stderr.ends_with("1 replaced\n"), "{}", again.stderr);
             let patches = values(&by(&set, &old, &["-o", "patch"]).stdout).remove(0);
             let operations = values(patches["patches"][0]["patch"].as_str().unwrap()).remove(0);
             let mut result = values(&old).swap_remove(0);

@@ -15,7 +15,7 @@ Examples:
 
 Exit: 0 measured, and within the gate if one is given; 1 a ratio is above the gate; 2 could not measure.";
 
-/// Measure the server beside a server that only says yes: CPU time a request, requests a second, memory.
+/// Measure the server beside a server that allows every request: CPU time a request, requests a second, memory.
 #[derive(Debug, Parser)]
 #[command(name = "compare", version, after_help = EXAMPLES)]
 pub struct Args {

@@ -1,4 +1,4 @@
-//! `make bench`: what a request costs the server, in units of what it costs a server that only says yes.
+//! `make bench`: what a request costs the server, in units of what it costs a server that allows every request.
 //!
 //! See `benches/README.md`.
 

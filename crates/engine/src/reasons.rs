@@ -26,7 +26,7 @@ reasons! {
     ALREADY_INJECTED = Reason::new("AlreadyInjected") => "The pod already carries the set; nothing was missing.",
     INJECTED_BY_OPENKRUISE = Reason::new("InjectedByOpenKruise") => "The pod was injected by OpenKruise with a set of the same name.",
     NO_MATCH = Reason::new("NoMatch") => "No set selects the pod.",
-    OPTED_OUT = Reason::new("OptedOut") => "The pod asked to be left alone.",
+    OPTED_OUT = Reason::new("OptedOut") => "The pod opted out by its annotation.",
     NAMESPACE_EXCLUDED = Reason::new("NamespaceExcluded") => "The namespace is excluded from injection.",
     NAMESPACE_UNKNOWN = Reason::new("NamespaceUnknown") => "The labels of the namespace are not known yet.",
     NOT_CREATE = Reason::new("NotCreate") => "Pods are changed only when they are created.",

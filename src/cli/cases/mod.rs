@@ -14,10 +14,11 @@ use serde_json::Value;
 use self::file::{Expected, TestFile, Verdict, files};
 use super::findings::{self, Case, Finding, Severity, Summary, json, junit, sarif};
 use super::offline::{OWN_NAMESPACE, OfflineModel};
-use super::render::inject::{Failure, Rendered, Rules, render};
+use super::render::inject::{Failure, Note, Rendered, Rules, render};
+use super::render::{namespaces, warn};
 use super::report::{Report, ReportArgs};
 use super::streams::{Outcome, Streams, with_process_streams};
-use crate::input::{self, Manifest, identity};
+use crate::input::{self, Identity, Manifest, identity};
 use crate::kinds::Kinds;
 use crate::registry::registry;
 use crate::standalone::{self, Validate};
@@ -92,18 +93,17 @@ pub fn execute(args: &TestArgs) -> ExitCode {
 pub fn run(args: &TestArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
     let mut report = Report::new(&args.report);
     let (mut cases, mut is_readable) = (Vec::new(), true);
-    let mut unreadable = |message: String, report: &mut Report<'_>| {
-        report.read(Severity::Error, &message);
-        is_readable = false;
-    };
     for found in files(&args.paths) {
-        match found.and_then(|path| TestFile::read(&path).map(|file| (path, file))) {
-            Ok((path, file)) => match of_file(&path, &file) {
-                Ok(results) => cases.extend(results),
-                Err(messages) => messages.into_iter().for_each(|message| unreadable(message, &mut report)),
-            },
-            Err(messages) => messages.into_iter().for_each(|message| unreadable(message, &mut report)),
+        let read = found.and_then(|path| TestFile::read(&path).map(|file| (path, file)));
+        let read = read.map_err(|messages| unusable(&messages, &mut report)).ok();
+        match read.and_then(|(path, file)| of_file(&path, &file, &mut report)) {
+            Some(results) => cases.extend(results),
+            None => is_readable = false,
         }
+    }
+    if args.output == Format::Junit {
+        // It has the cases alone.
+        report.print_text(streams.stderr)?;
     }
     for case in &cases {
         for findings::Failure { at, text } in &case.failures {
@@ -121,12 +121,7 @@ pub fn run(args: &TestArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
         }
         Format::Json => streams.stdout.write_all(json(&report.findings(), &summary).as_bytes())?,
         Format::Sarif => streams.stdout.write_all(sarif(&report.findings(), "test").as_bytes())?,
-        Format::Junit => {
-            streams.stdout.write_all(junit(&cases).as_bytes())?;
-            if !is_readable {
-                report.print_text(streams.stderr)?;
-            }
-        }
+        Format::Junit => streams.stdout.write_all(junit(&cases).as_bytes())?,
     }
     Ok(match (is_readable, failed) {
         (false, _) => Outcome::BadInput,
@@ -135,67 +130,95 @@ pub fn run(args: &TestArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
     })
 }
 
-/// The cases of a file.
-fn of_file(path: &Path, file: &TestFile) -> Result<Vec<Case>, Vec<String>> {
+fn unusable(messages: &[String], report: &mut Report<'_>) {
+    for message in messages {
+        report.read(Severity::Error, message);
+    }
+}
+
+/// An object of the resources.
+struct Resource {
+    identity: Option<Identity>,
+    rendered: Result<Rendered, Box<Failure>>,
+}
+
+/// The cases of a file; `None` when it cannot be used, which the report says.
+fn of_file(path: &Path, file: &TestFile, report: &mut Report<'_>) -> Option<Vec<Case>> {
     let folder = path.parent().unwrap_or_else(|| Path::new(""));
     let beside = |paths: &[PathBuf]| paths.iter().map(|path| folder.join(path)).collect::<Vec<_>>();
     let sets = beside(&file.sets);
     let registry = registry(&Kinds::all());
     let exclusion = Arc::new(Exclusion::new(OWN_NAMESPACE, file.excluded_namespaces.iter().cloned()));
+    let texts = |errors: &[input::Error]| errors.iter().map(ToString::to_string).collect::<Vec<_>>();
     let loaded = standalone::load(&sets, &exclusion, &registry, Validate::Strict, None)
-        .map_err(|unusable| unusable.errors.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+        .map_err(|found| report.unusable(&found))
+        .ok()?;
     if let Some(no_set) = loaded.no_set {
-        return Err(vec![format!("{}:1: {no_set}", path.display())]);
+        unusable(&[format!("{}:1: {no_set}", path.display())], report);
+        return None;
     }
-    let world = OfflineModel { registry, snapshot: loaded.snapshot, no_set: None, questions: Questions::Open };
-    let resources = input::load(&beside(&file.resources))
-        .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+    for warning in &loaded.warnings {
+        report.read(Severity::Warning, warning);
+    }
+    let mut world = OfflineModel { registry, snapshot: loaded.snapshot, no_set: None, questions: Questions::Open };
+    let manifests = input::load(&beside(&file.resources)).map_err(|errors| unusable(&texts(&errors), report)).ok()?;
+    namespaces::learn(&mut world, &manifests, Validate::Strict, report)?;
     let rules = Rules { namespace: file.namespace.as_deref().unwrap_or("default"), validate: Validate::Warn };
+    let resources: Vec<Resource> = manifests.into_iter().map(|manifest| resource(manifest, rules, &world)).collect();
+    for Resource { rendered, .. } in &resources {
+        let (source, title, typing) = match rendered {
+            Ok(rendered) => (&rendered.source, &rendered.title, &rendered.typing),
+            Err(failure) => (&failure.source, &failure.title, &failure.typing),
+        };
+        warn(source, title, typing, report);
+    }
     let case = |(index, expected): (usize, &Expected)| {
         let failed = |(steps, text): (Vec<&str>, String)| {
             let here = ["results".to_owned(), index.to_string()].into_iter();
             findings::Failure { at: here.chain(steps.into_iter().map(str::to_owned)).collect(), text }
         };
-        let failures = failures(expected, &resources, rules, &world).into_iter().map(failed).collect();
+        let failures = failures(expected, &resources).into_iter().map(failed).collect();
         let source = format!("{}:{}", path.display(), file.line);
         Case { file: path.display().to_string(), source, name: expected.title(), failures }
     };
-    Ok(file.results.iter().enumerate().map(case).collect())
+    Some(file.results.iter().enumerate().map(case).collect())
+}
+
+fn resource(manifest: Manifest, rules: Rules<'_>, world: &OfflineModel) -> Resource {
+    Resource { identity: identity(&manifest.value).ok(), rendered: render(manifest, rules, world) }
 }
 
 /// What is not as expected, each with the steps to the expectation in the case.
 type Failures<'e> = Vec<(Vec<&'e str>, String)>;
 
-fn failures<'e>(
-    expected: &'e Expected,
-    resources: &[Manifest],
-    rules: Rules<'_>,
-    world: &OfflineModel,
-) -> Failures<'e> {
-    let is_meant = |manifest: &&Manifest| {
-        identity(&manifest.value).is_ok_and(|identity| {
+fn failures<'e>(expected: &'e Expected, resources: &'e [Resource]) -> Failures<'e> {
+    let is_meant = |resource: &&Resource| {
+        resource.identity.as_ref().is_some_and(|identity| {
             identity.name == expected.resource
                 && expected.kind.as_ref().is_none_or(|kind| *kind == identity.kind)
                 && expected.namespace.as_ref().is_none_or(|namespace| identity.namespace.as_ref() == Some(namespace))
         })
     };
-    let meant: Vec<&Manifest> = resources.iter().filter(is_meant).collect();
-    let [manifest] = meant.as_slice() else {
+    let meant: Vec<&Resource> = resources.iter().filter(is_meant).collect();
+    let [resource] = meant.as_slice() else {
         let text = format!("{} of the resources have that name and kind; it must be one", meant.len());
         return vec![(vec!["resource"], text)];
     };
-    compared(expected, render((*manifest).clone(), rules, world))
+    compared(expected, &resource.rendered)
 }
 
-fn compared(expected: &Expected, rendered: Result<Rendered, Box<Failure>>) -> Failures<'_> {
-    let (verdict, reasons, messages, after) = match rendered {
-        Ok(Rendered { patch, reasons, warnings, notes, after, .. }) => {
+fn compared<'e>(expected: &'e Expected, rendered: &'e Result<Rendered, Box<Failure>>) -> Failures<'e> {
+    let (verdict, reasons, messages, after): (_, _, Vec<&str>, _) = match rendered {
+        Ok(Rendered { patch, reasons, warnings, typing, notes, after, .. }) => {
             let verdict = if patch.is_empty() { Verdict::Unchanged } else { Verdict::Injected };
-            (verdict, reasons, [warnings, notes].concat(), Some(after))
+            let warned = |texts: &'e [String]| texts.iter().map(String::as_str);
+            let messages = warned(warnings).chain(notes.iter().map(Note::text)).chain(warned(typing));
+            (verdict, reasons, messages.collect(), Some(after))
         }
         Err(failure) => {
-            let Failure { message, warnings, reasons, .. } = *failure;
-            (Verdict::Refused, reasons, [vec![message], warnings].concat(), None)
+            let Failure { message, warnings, typing, reasons, .. } = failure.as_ref();
+            let messages = std::iter::once(message).chain(warnings).chain(typing);
+            (Verdict::Refused, reasons, messages.map(String::as_str).collect(), None)
         }
     };
     let mut failures = Vec::new();
@@ -215,7 +238,7 @@ fn compared(expected: &Expected, rendered: Result<Rendered, Box<Failure>>) -> Fa
         failures.push((vec!["message"], format!("nothing says {message:?}")));
     }
     for (path, wanted) in &expected.fields {
-        let found = after.as_ref().and_then(|after| at(after, path)).unwrap_or(&Value::Null);
+        let found = after.and_then(|after| at(after, path)).unwrap_or(&Value::Null);
         if found != wanted {
             failures.push((vec!["fields", path.as_str()], format!("{path}: expected {wanted}, and it is {found}")));
         }

@@ -31,14 +31,44 @@ pub struct Rendered {
     pub after: Value,
     /// From the one to the other.
     pub patch: Vec<Value>,
-    /// Sentences for the user.
+    /// What the server would warn of.
     pub warnings: Vec<String>,
+    /// What is wrong with how it is written.
+    pub typing: Vec<String>,
     /// Whether it has pods, or is one, or may have some.
     pub has_pods: bool,
     /// Why its pods were answered as they were.
     pub reasons: Vec<Reason>,
-    /// What else there is to say, as why pods stay as they are where no warning says so: what follows the title in a line.
-    pub notes: Vec<String>,
+    /// Whether its pods carried an older form of a set, which was replaced.
+    pub is_replaced: bool,
+    /// What else there is to say, as why pods stay as they are where no warning says so.
+    pub notes: Vec<Note>,
+}
+
+/// What there is to say of an object that is no warning.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Note {
+    /// Why it stays as it is.
+    Unchanged(String),
+    /// Anything else.
+    Other(String),
+}
+
+impl Note {
+    /// As a line about the object of this title.
+    pub fn about(&self, title: &str) -> String {
+        match self {
+            Self::Unchanged(why) => format!("{title} is unchanged: {why}"),
+            Self::Other(text) => format!("{title}: {text}"),
+        }
+    }
+
+    /// Without the object.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Unchanged(text) | Self::Other(text) => text,
+        }
+    }
 }
 
 /// What became of an object.
@@ -46,6 +76,8 @@ pub struct Rendered {
 pub enum Fate {
     /// Sets change it.
     Injected,
+    /// Its pods carried an older form of a set, which the current one replaces. Admission leaves it.
+    Replaced,
     /// Its pods carry an older form of a set, which stays.
     Outdated,
     /// Admission plugins and ranges alone change it.
@@ -65,7 +97,9 @@ impl Rendered {
     /// What became of it.
     pub fn fate(&self) -> Fate {
         let has = |codes: &[Reason]| self.reasons.iter().any(|reason| codes.contains(reason));
-        if has(&[reasons::OUTDATED]) {
+        if self.is_replaced {
+            Fate::Replaced
+        } else if has(&[reasons::OUTDATED]) {
             Fate::Outdated
         } else if self.is_changed() {
             let carries = has(&[reasons::INJECTED, reasons::ALREADY_INJECTED, reasons::INJECTED_BY_OPENKRUISE]);
@@ -88,6 +122,8 @@ pub struct Failure {
     pub message: String,
     /// Warnings up to here.
     pub warnings: Vec<String>,
+    /// What is wrong with how it is written.
+    pub typing: Vec<String>,
     /// Why its pods were answered as they were.
     pub reasons: Vec<Reason>,
     /// Refused, or not readable.
@@ -116,10 +152,10 @@ pub fn render(manifest: Manifest, rules: Rules<'_>, world: &OfflineModel) -> Res
     let is_left_to_plugins = !has_pods && admit::is_left_to_plugins(&world.registry, &value, &world.snapshot);
     let has_namespace = has_pods || (is_left_to_plugins && admit::is_in_a_namespace(&world.registry, &value));
     let title = title(&identity, has_namespace.then_some(namespace.as_str()), &value);
-    let mut said = Said { warnings: found.passed_over.clone(), ..Said::default() };
-    said.notes.extend(found.elsewhere.as_ref().map(|elsewhere| format!(": {elsewhere}")));
+    let mut said = Said { typing: found.passed_over.clone(), ..Said::default() };
+    said.notes.extend(found.elsewhere.clone().map(Note::Other));
     if found.by_shape && !found.templates.is_empty() {
-        said.notes.push(format!(": pod templates found by their shape: {}", found.paths().join(", ")));
+        said.note(format!("pod templates found by their shape: {}", found.paths().join(", ")));
     }
     for template in &found.templates {
         said.prefix = template.path.as_ref().filter(|_| found.templates.len() > 1).map(|path| format!("{path}: "));
@@ -128,10 +164,9 @@ pub fn render(manifest: Manifest, rules: Rules<'_>, world: &OfflineModel) -> Res
         pod.admit(world, &mut said);
     }
     if has_claims(&value) && admit::decides_on_claims(&world.snapshot) {
-        said.notes.push(
-            ": spec.volumeClaimTemplates are not rendered: plugins and ranges decide on each claim when it is created"
-                .to_owned(),
-        );
+        let text =
+            "spec.volumeClaimTemplates are not rendered: plugins and ranges decide on each claim when it is created";
+        said.note(text.to_owned());
     }
     if is_left_to_plugins {
         let namespace = if identity.kind == NAMESPACE { "" } else { namespace.as_str() };
@@ -143,8 +178,8 @@ pub fn render(manifest: Manifest, rules: Rules<'_>, world: &OfflineModel) -> Res
     }
     let Typing { unknown, wrong_types, warnings } = typing::check(&identity, &value, &after, &found, rules.validate);
     if !said.failures.iter().any(|(outcome, _)| *outcome == Outcome::BadInput) {
-        said.warnings.extend(wrong_types);
-        said.warnings.extend(warnings);
+        said.typing.extend(wrong_types);
+        said.typing.extend(warnings);
     } else if !wrong_types.is_empty() {
         said.failures = vec![(Outcome::BadInput, wrong_types.join(", "))];
     }
@@ -152,12 +187,25 @@ pub fn render(manifest: Manifest, rules: Rules<'_>, world: &OfflineModel) -> Res
         // What else is wrong with an object that is not understood may only follow from it, and kubectl says no more either.
         said.failures = vec![(Outcome::BadInput, unknown.join(", "))];
     }
-    let Said { patch, warnings, notes, failures, reasons, .. } = said;
+    let Said { patch, warnings, typing, notes, failures, reasons, is_replaced, .. } = said;
     if let Some(outcome) = failures.iter().map(|(outcome, _)| *outcome).max() {
         let message = failures.into_iter().map(|(_, message)| message).collect::<Vec<_>>().join("; ");
-        return Err(Box::new(Failure { source, title, message, warnings, reasons, outcome }));
+        return Err(Box::new(Failure { source, title, message, warnings, typing, reasons, outcome }));
     }
-    Ok(Rendered { source, title, identity, before: value, after, patch, warnings, has_pods, reasons, notes })
+    Ok(Rendered {
+        source,
+        title,
+        identity,
+        before: value,
+        after,
+        patch,
+        warnings,
+        typing,
+        has_pods,
+        reasons,
+        is_replaced,
+        notes,
+    })
 }
 
 /// Whether an object makes claims beside its pods, as a `StatefulSet` does.
@@ -170,7 +218,9 @@ fn has_claims(object: &Value) -> bool {
 struct Said {
     patch: Vec<Value>,
     warnings: Vec<String>,
-    notes: Vec<String>,
+    typing: Vec<String>,
+    notes: Vec<Note>,
+    is_replaced: bool,
     failures: Vec<(Outcome, String)>,
     reasons: Vec<Reason>,
     /// In front of what is said, where there are several templates.
@@ -182,11 +232,16 @@ impl Said {
         format!("{}{text}", self.prefix.as_deref().unwrap_or_default())
     }
 
+    fn note(&mut self, text: String) {
+        self.notes.push(Note::Other(text));
+    }
+
     /// What plugins and ranges make of an object without pods.
     fn left_to_plugins(&mut self, creation: &Creation<'_>, world: &OfflineModel) {
         match admit::create(&world.registry, creation, &world.snapshot) {
             Ok(Admitted::Allowed(allowed)) => {
-                self.notes.extend(allowed.plugins.map(|plugins| format!(": admission plugins: {plugins}")));
+                let plugins = allowed.plugins.map(|plugins| format!("admission plugins: {plugins}"));
+                self.notes.extend(plugins.map(Note::Other));
                 self.patch.extend(allowed.patch);
                 self.warnings.extend(allowed.warnings);
             }
@@ -196,6 +251,18 @@ impl Said {
             }
             Err(error) => self.fail(Outcome::BadInput, error.to_string()),
         }
+    }
+
+    /// Admission would leave the older form, with this reason.
+    fn replaced(&mut self, sentences: &[String]) {
+        if sentences.is_empty() {
+            return;
+        }
+        self.is_replaced = true;
+        self.reasons.push(reasons::OUTDATED);
+        let notes = sentences.iter().map(|sentence| self.text(&format!("{}: {sentence}", reasons::OUTDATED)));
+        let notes: Vec<Note> = notes.map(Note::Other).collect();
+        self.notes.extend(notes);
     }
 
     fn fail(&mut self, outcome: Outcome, message: String) {
@@ -216,7 +283,7 @@ impl Injected<'_> {
     fn admit(&self, world: &OfflineModel, said: &mut Said) {
         let at = self.template.pointer.as_str();
         if self.value.pointer(at).is_none_or(Value::is_null) {
-            return said.warnings.push(format!("{} is missing, so there is no pod to check", field(at)));
+            return said.typing.push(format!("{} is missing, so there is no pod to check", field(at)));
         }
         let pod = match pod(self.value, self.template, self.identity, self.namespace) {
             Ok(pod) => pod,
@@ -232,17 +299,16 @@ impl Injected<'_> {
             Ok(Admitted::Allowed(allowed)) => {
                 said.reasons.extend(allowed.reason);
                 if let Some(plugins) = &allowed.plugins {
-                    said.notes.push(format!(": {}", said.text(&format!("admission plugins: {plugins}"))));
+                    said.note(said.text(&format!("admission plugins: {plugins}")));
                 }
                 let patch = in_object([taken_out.patch, allowed.patch].concat(), at, self.value);
-                said.notes.extend(
-                    taken_out.replaced.iter().map(|sentence| format!(": {}", said.text(sentence))).collect::<Vec<_>>(),
-                );
+                said.replaced(&taken_out.replaced);
                 if let Some(reason) = allowed.reason.filter(|_| patch.is_empty() && allowed.warnings.is_empty()) {
                     let why = why(reason, &pod, self.namespace, &world.snapshot);
-                    let of = self.template.path.as_ref().filter(|_| said.prefix.is_some());
-                    let of = of.map(|path| format!(": {path}")).unwrap_or_default();
-                    said.notes.push(format!("{of} is unchanged: {why}"));
+                    said.notes.push(match self.template.path.as_ref().filter(|_| said.prefix.is_some()) {
+                        Some(of) => Note::Other(format!("{of} is unchanged: {why}")),
+                        None => Note::Unchanged(why),
+                    });
                 }
                 said.patch.extend(patch);
                 said.warnings.extend(allowed.warnings.iter().map(|warning| said.text(warning)).collect::<Vec<_>>());
@@ -274,7 +340,8 @@ fn field(pointer: &str) -> String {
 }
 
 fn bad_input(source: String, title: String, message: String) -> Failure {
-    Failure { source, title, message, warnings: Vec::new(), reasons: Vec::new(), outcome: Outcome::BadInput }
+    let outcome = Outcome::BadInput;
+    Failure { source, title, message, warnings: Vec::new(), typing: Vec::new(), reasons: Vec::new(), outcome }
 }
 
 pub fn title(identity: &Identity, namespace: Option<&str>, value: &Value) -> String {

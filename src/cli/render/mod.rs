@@ -26,7 +26,7 @@ use crate::input::{self, Manifest};
 #[derive(Debug, Clone, Args)]
 #[command(
     after_help = EXAMPLES,
-    override_usage = "outrider render [OPTIONS] <--manifests <PATH>|--from-cluster> <-f <FILE>|-k <DIR>>"
+    override_usage = USAGE
 )]
 pub struct RenderArgs {
     /// File or folder with manifests to inject (.yaml, .yml, .json), - for stdin; may be repeated
@@ -77,13 +77,16 @@ impl Format {
     }
 }
 
+/// How the command is called.
+pub const USAGE: &str = "outrider render [OPTIONS] <--manifests <PATH>|--from-cluster> <-f <FILE>|-k <DIR>>";
+
 const EXAMPLES: &str = "\
 Pods and pod templates get what the server would add to their pods. Templates of Kubernetes' own kinds are known; in any other kind they are found \
 by their shape, and a note names them. What looks like containers and is in no template is a warning; \
 docs/render.md lists what cannot be known. Namespaces among the files count as those in --manifests. Every other object passes \
 through with the same content. Objects are printed anew: comments and the layout of the input are lost, and a List comes out as \
-single objects. Rendering the output again changes nothing, unless a set has changed: then its containers are replaced, as far as \
-the record in the pod names them.
+single objects. Rendering the output again changes nothing, unless a set has changed: then render replaces its containers, as far as \
+the record in the pod names them, and counts the object as replaced. The server does not: it leaves an older form in a new pod.
 
 Typing errors in pods and templates are warnings, because the sidecar would hide them; --validate=strict refuses unknown fields \
 of Kubernetes' own kinds, as kubectl does.
@@ -121,7 +124,7 @@ pub fn run(args: &RenderArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> 
     }
     let mut report = Report::new(&args.report);
     let rendered = render_files(args, streams.stdin, &mut report);
-    let numbers = rendered.as_ref().map(|(all, _, refused)| numbers(all, *refused)).unwrap_or_default();
+    let numbers = rendered.as_ref().map(|(all, _, failed)| numbers(all, *failed)).unwrap_or_default();
     match args.output.findings() {
         Some(format) => report.print(format, "render", &numbers, streams.stdout, streams.stderr)?,
         None => report.print_text(streams.stderr)?,
@@ -139,25 +142,34 @@ pub fn run(args: &RenderArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> 
     Ok(outcome)
 }
 
+/// Objects that keep anything from being printed.
+#[derive(Debug, Clone, Copy, Default)]
+struct Failed {
+    refused: usize,
+    with_errors: usize,
+}
+
 /// How many objects had which fate.
-fn numbers(all: &[Rendered], refused: usize) -> Summary {
+fn numbers(all: &[Rendered], failed: Failed) -> Summary {
     let count = |fate: Fate| all.iter().filter(|rendered| rendered.fate() == fate).count();
     Summary(vec![
         ("injected", count(Fate::Injected)),
+        ("replaced", count(Fate::Replaced)),
         ("outdated", count(Fate::Outdated)),
         ("changed by plugins", count(Fate::ChangedByPlugins)),
         ("unchanged", count(Fate::Unchanged)),
-        ("refused", refused),
+        ("refused", failed.refused),
+        ("with errors", failed.with_errors),
     ])
 }
 
-/// Every object of the files, how the command ends with them, and how many are refused; `None` when the input cannot be used,
+/// Every object of the files, how the command ends with them, and how many failed; `None` when the input cannot be used,
 /// which the report says.
 fn render_files(
     args: &RenderArgs,
     stdin: &mut dyn Read,
     report: &mut Report<'_>,
-) -> Option<(Vec<Rendered>, Outcome, usize)> {
+) -> Option<(Vec<Rendered>, Outcome, Failed)> {
     let mut world = OfflineModel::load(&args.world, report, stdin)?;
     if let Some(no_set) = &world.no_set {
         report.add(Finding::bare(Severity::Error, no_set.as_str()));
@@ -166,35 +178,37 @@ fn render_files(
     let manifests = load(args, stdin, report)?;
     namespaces::learn(&mut world, &manifests, args.world.of_sets(), report)?;
     let rules = Rules { namespace: &args.namespace, validate: args.world.of_workloads() };
-    let (all, outcome, refused) = render_all(manifests, rules, &world, report);
+    let (all, outcome, failed) = render_all(manifests, rules, &world, report);
     if outcome == Outcome::Fine {
         note_what_is_odd(&all, args.output, report);
     }
-    Some((all, outcome, refused))
+    Some((all, outcome, failed))
 }
 
-/// Every object, how the command ends with them, and how many are refused.
+/// Every object, how the command ends with them, and how many failed.
 fn render_all(
     manifests: Vec<Manifest>,
     rules: Rules<'_>,
     world: &OfflineModel,
     report: &mut Report<'_>,
-) -> (Vec<Rendered>, Outcome, usize) {
-    let (mut all, mut outcome, mut refused) = (Vec::new(), Outcome::Fine, 0);
+) -> (Vec<Rendered>, Outcome, Failed) {
+    let (mut all, mut outcome, mut failed) = (Vec::new(), Outcome::Fine, Failed::default());
     for manifest in manifests {
         match render(manifest, rules, world) {
             Ok(rendered) => {
-                let Rendered { source, title, warnings, notes, .. } = &rendered;
+                let Rendered { source, title, warnings, typing, notes, .. } = &rendered;
                 warn(source, title, warnings, report);
+                warn(source, title, typing, report);
                 for note in notes {
-                    report.add(Finding::of(Severity::Note, source, format!("{title}{note}")));
+                    report.add(Finding::of(Severity::Note, source, note.about(title)));
                 }
                 all.push(rendered);
             }
             Err(failure) => {
                 warn(&failure.source, &failure.title, &failure.warnings, report);
+                warn(&failure.source, &failure.title, &failure.typing, report);
                 let is_refused = failure.outcome == Outcome::Refused;
-                refused += usize::from(is_refused);
+                *(if is_refused { &mut failed.refused } else { &mut failed.with_errors }) += 1;
                 let severity = if is_refused { Severity::Refused } else { Severity::Error };
                 let text = format!("{}: {}", failure.title, failure.message);
                 report.add(Finding::of(severity, &failure.source, text));
@@ -202,10 +216,11 @@ fn render_all(
             }
         }
     }
-    (all, outcome, refused)
+    (all, outcome, failed)
 }
 
-fn warn(source: &str, title: &str, warnings: &[String], report: &mut Report<'_>) {
+/// Reports warnings about an object.
+pub(super) fn warn(source: &str, title: &str, warnings: &[String], report: &mut Report<'_>) {
     for warning in warnings {
         report.add(Finding::of(Severity::Warning, source, format!("{title}: {warning}")));
     }

@@ -7,7 +7,7 @@ use admission::field::{Path, quote};
 use serde_json::Value;
 
 use super::templates::{Found, Template};
-use crate::input::Identity;
+use crate::input::{Identity, is_template};
 use crate::validate::Validate;
 use engine::pod::select::SKIP_ANNOTATION;
 use engine::schema::{SchemaType, UnknownField};
@@ -49,6 +49,7 @@ static CONTAINER: LazyLock<SchemaType> = LazyLock::new(|| SchemaType::of_kind("C
 /// Looks for typing errors in an object. `after` is the object with what was added to it.
 pub fn check(identity: &Identity, object: &Value, after: &Value, found: &Found, validate: Validate) -> Typing {
     let mut typing = fields(identity, object, found, validate);
+    typing.warnings.extend(helm_template(object, found));
     for template in &found.templates {
         let at = template.spec_path();
         let Some(spec) = object.pointer(&format!("{}/spec", template.pointer)) else {
@@ -114,6 +115,27 @@ impl Template {
     fn metadata_path(&self) -> Path {
         self.path.as_ref().map_or_else(|| Path::new("metadata"), |path| path.child("metadata"))
     }
+}
+
+/// The first text that Helm would fill in, where it names something: it is legal YAML, but not what an API server gets. Other texts
+/// may hold templates of another tool.
+fn helm_template(object: &Value, found: &Found) -> Option<String> {
+    let metadata = ["name", "generateName", "namespace"]
+        .into_iter()
+        .map(|field| (object.pointer(&format!("/metadata/{field}")), Path::new("metadata").child(field)));
+    let containers = found.templates.iter().flat_map(|template| {
+        ["initContainers", "containers"].into_iter().flat_map(move |list| {
+            let items = object.pointer(&format!("{}/spec/{list}", template.pointer)).and_then(Value::as_array);
+            items.into_iter().flatten().enumerate().flat_map(move |(index, item)| {
+                let path = template.spec_path().child(list).index(index);
+                ["name", "image"].map(|field| (item.get(field), path.child(field)))
+            })
+        })
+    });
+    metadata.chain(containers).find_map(|(value, path)| {
+        let text = value?.as_str().filter(|text| is_template(text))?;
+        Some(format!("{path}: {} looks like a Helm template: run `helm template` first", quote(text)))
+    })
 }
 
 /// What pods say about injection, where it is not read: on the object around the template, or as a label.

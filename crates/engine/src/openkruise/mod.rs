@@ -76,7 +76,7 @@ impl fmt::Display for Remark {
     }
 }
 
-/// An object of ours in place of OpenKruise's.
+/// One of Outrider's objects in place of OpenKruise's.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Converted {
     /// Our object.

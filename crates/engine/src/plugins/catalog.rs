@@ -69,7 +69,7 @@ use Service::{Not, OnEverywhere, Served};
 
 /// In the order of the API server.
 pub const ALL: &[Entry] = &[
-    entry("AlwaysAdmit", false, OFF, Not, "it allows everything, which no webhook does as well; deprecated"),
+    entry("AlwaysAdmit", false, OFF, Not, "it allows everything, as the API server does without it; deprecated"),
     entry(
         "NamespaceAutoProvision",
         false,

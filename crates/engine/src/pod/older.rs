@@ -66,7 +66,8 @@ struct Older {
 
 impl Older {
     fn note<'s>(&mut self, pod: &Value, injection: &Injection<'_, 's>, set: &'s CompiledSet) {
-        for Recorded { list, index, name, is_in_set } in injection.of_older_form(set) {
+        let Some((differing, recorded)) = injection.of_older_form(set) else { return };
+        for Recorded { list, index, name, is_in_set } in recorded {
             if !is_in_set && !container(pod, list, index).is_some_and(is_marked) {
                 self.left.push(format!(
                     "container {name:?} is left, though its record says that it is of SidecarSet {:?}: the set has no container of \
@@ -84,7 +85,8 @@ impl Older {
                 self.volumes.extend(set.volumes.iter().map(|volume| volume.name.clone()));
             }
             self.replaced.push(format!(
-                "container {name:?}, which its record says is of SidecarSet {:?} in another form than the current one, is replaced",
+                "container {name:?}, which its record says is of SidecarSet {:?} in another form than the current one, is replaced: \
+                 {differing}",
                 set.name
             ));
         }

@@ -354,7 +354,7 @@ fn namespace_unknown(set: &CompiledSet, namespace: &str) -> Selection {
         reasons::NAMESPACE_UNKNOWN,
         format!(
             "SidecarSet {:?} selects namespaces by label, and the labels of namespace {namespace:?} are not known; \
-             taken as no match. Add the Namespace with its labels to the manifests",
+             the set counts as not matching. Add the Namespace with its labels to the manifests",
             set.name
         ),
     )

@@ -45,8 +45,8 @@ pub fn concerned<'s>(
             }
             (Some(_), None) => {
                 found.warnings.push(format!(
-                    "ClusterLimitRange {:?} reads labels of namespaces, and those of namespace {namespace:?} are not known; taken as \
-                     no match. Add the Namespace to the manifests",
+                    "ClusterLimitRange {:?} reads labels of namespaces, and those of namespace {namespace:?} are not known; the \
+                     range counts as not matching. Add the Namespace to the manifests",
                     range.name
                 ));
                 false

@@ -7,7 +7,7 @@ mod pod_template;
 
 pub use error::Error;
 pub use identity::{Identity, IdentityError, group, identity};
-pub use parse::{Parsed, parse};
+pub use parse::{Parsed, is_template, parse};
 pub use pod_template::pod_template;
 
 use serde_json::Value;

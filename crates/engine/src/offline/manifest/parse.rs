@@ -76,7 +76,7 @@ impl Parsed {
                 }
             }
             Err(error) => {
-                let is_template = text.contains("{{") && text.contains("}}");
+                let is_template = is_template(text);
                 self.errors.push(Error::Syntax { file: file.to_owned(), error, is_template });
             }
         }
@@ -122,4 +122,8 @@ fn name_type(item: &mut Value, api_version: &str, kind: &str) {
         fields.entry("apiVersion").or_insert_with(|| api_version.into());
         fields.entry("kind").or_insert_with(|| kind.into());
     }
+}
+/// Whether a text has something that Helm would fill in.
+pub fn is_template(text: &str) -> bool {
+    text.split_once("{{").is_some_and(|(_, rest)| rest.contains("}}"))
 }

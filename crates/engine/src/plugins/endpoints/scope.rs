@@ -107,9 +107,9 @@ pub fn concerned<'s>(
         }
         let (name, what) = (&plugin.name, if by_name { "annotations" } else { "labels" });
         if !by_name || plugin.reads_annotations() {
-            let taken = if by_name { "taken as absent" } else { "taken as no match" };
+            let counts = if by_name { "they count as absent" } else { "the plugin counts as not matching" };
             found.warnings.push(format!(
-                "AdmissionPlugin {name:?} reads {what} of namespaces, and those of namespace {namespace:?} are not known; {taken}. \
+                "AdmissionPlugin {name:?} reads {what} of namespaces, and those of namespace {namespace:?} are not known; {counts}. \
                  Add the Namespace to the manifests"
             ));
         }

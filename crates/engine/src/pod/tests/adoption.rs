@@ -197,4 +197,11 @@ fn kubectl_keeps_to_the_pods_own_container_behind_one_of_a_set() {
     let mut injected = carrying(&log(json!({})));
     injected["metadata"]["annotations"].as_object_mut().unwrap().remove(KEY);
     assert_eq!(chosen(&[log(json!({})), set("mesh", json!({}))], &injected), "app");
+    // Restored without its annotations, and the set has another name for its container meanwhile: the old one is no own container.
+    let mut restored = carrying(&log(json!({})));
+    restored["metadata"].as_object_mut().unwrap().remove("annotations");
+    let renamed = set("log", json!({"containers": [{"name": "log2", "image": "log:1"}]}));
+    assert_eq!(chosen(std::slice::from_ref(&renamed), &restored), "app");
+    restored["spec"]["containers"].as_array_mut().unwrap().retain(|container| container["name"] != "app");
+    assert_eq!(chosen(&[renamed], &restored), json!(null));
 }

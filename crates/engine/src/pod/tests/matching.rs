@@ -139,7 +139,7 @@ fn labels_of_an_unknown_namespace_are_taken_as_no_match_offline() {
         reply.warnings,
         [
             "NamespaceUnknown: SidecarSet \"log\" selects namespaces by label, and the labels of namespace \"new\" are not \
-          known; taken as no match. Add the Namespace with its labels to the manifests"
+          known; the set counts as not matching. Add the Namespace with its labels to the manifests"
         ]
     );
     assert_eq!(reply.audit["skipped"], "log=NamespaceUnknown");

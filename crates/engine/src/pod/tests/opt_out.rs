@@ -115,7 +115,7 @@ fn a_forged_record_does_not_evade_a_set_that_denies_opting_out() {
     let reply = world.mutate(&forge(json!({"name": "log", "image": "evil:1"})));
     assert_eq!(
         reply.causes[0]["message"],
-        "container \"log\" (image \"evil:1\") passes for a container of SidecarSet \"log\", which no pod may opt out of, but \
+        "container \"log\" (image \"evil:1\") has the name of a container of SidecarSet \"log\", which no pod may opt out of, but \
          differs from what the set injects (image \"log:1\") in image; remove it from the pod, or allow the change in the set's \
          spec.allowedChanges; an older form is accepted only where spec.injectionStrategy.revision gives it to new pods"
     );

@@ -73,7 +73,7 @@ impl Clash {
             reason: reasons::CONTAINER_CLASH,
             field: format!("spec.{}[{index}]", list.field()),
             text: format!(
-                "container {:?} (image {:?}) passes for a container of SidecarSet {:?}, which no pod may opt out of, but differs \
+                "container {:?} (image {:?}) has the name of a container of SidecarSet {:?}, which no pod may opt out of, but differs \
                  from what the set injects (image {:?}) in {field}; remove it from the pod, or allow the change in the set's \
                  spec.allowedChanges; {OLDER_FORMS}",
                 piece.name,

@@ -7,9 +7,11 @@ use admission::format::metadata::ANNOTATIONS_MAX_BYTES;
 use admission::format::names::LABEL_MAX_BYTES;
 use admission::patch::{Present, push_quoted, quoted};
 
+use crate::pod::view::Container;
 use crate::sidecarset::compiled::CompiledSet;
 use crate::sidecarset::injection::lacking::Repair;
 use crate::sidecarset::injection::{INJECTED_ANNOTATION, Injection};
+use crate::sidecarset::mark;
 
 /// The container that kubectl takes where none is named.
 const DEFAULT_CONTAINER_ANNOTATION: &str = "kubectl.kubernetes.io/default-container";
@@ -156,11 +158,21 @@ impl Injection<'_, '_> {
             return None;
         }
         let room = self.room_for_annotations().saturating_sub(DEFAULT_CONTAINER_ANNOTATION.len());
-        let containers = self.pod.spec.containers().iter().map(|container| container.name.as_str());
+        let containers = self.pod.spec.containers().iter();
+        // A body without the mark has no container with it.
+        let has_marks = self.body.contains(mark::NAME);
         containers
-            .filter(|name| (1..=LABEL_MAX_BYTES).contains(&name.len()))
-            .find(|name| !self.ours.containers.contains_key(name))
+            .filter(|container| (1..=LABEL_MAX_BYTES).contains(&container.name.len()))
+            .filter(|container| !self.ours.containers.contains_key(container.name.as_str()))
+            .find(|container| !has_marks || !self.is_marked(container))
+            .map(|container| container.name.as_str())
             .filter(|name| name.len() <= room)
+    }
+
+    /// Whether a container says that it was injected, as one that a set had before, in a pod without its record.
+    fn is_marked(&self, container: &Container<'_>) -> bool {
+        let raw = container.raw(self.body).filter(|raw| raw.get().contains(mark::NAME));
+        raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).is_some_and(|object| mark::is_marked(&object))
     }
 
     fn patch_size(&self) -> usize {

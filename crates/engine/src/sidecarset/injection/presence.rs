@@ -214,21 +214,37 @@ impl<'p, 's> Injection<'p, 's> {
         self.recorded_in_pod(set).next().is_some()
     }
 
-    /// Containers that the record of the set lists, where they are not what the set injects now.
-    pub(crate) fn of_older_form(&self, set: &'s CompiledSet) -> Vec<Recorded<'p>> {
-        let is_older = match self.examine(set) {
-            Ok(missing) => missing.outdated().is_some(),
-            Err(clash) => clash.reason == reasons::CONTAINER_CLASH,
+    /// In what the pod's form of the set differs from the current one, and the containers that the record of the set lists; `None`
+    /// where they are what the set injects now.
+    pub(crate) fn of_older_form(&self, set: &'s CompiledSet) -> Option<(String, Vec<Recorded<'p>>)> {
+        let differing = match self.examine(set) {
+            Ok(missing) => missing.outdated()?.to_owned(),
+            Err(clash) if clash.reason == reasons::CONTAINER_CLASH => self.first_difference(set).unwrap_or(clash.field),
+            Err(_) => return None,
         };
-        if !is_older {
-            return Vec::new();
-        }
         let names = Names::of(set);
         let recorded = self.recorded_in_pod(set).map(|(list, index, container)| {
             let name = container.name.as_str();
             Recorded { list, index, name, is_in_set: names.has(list, name) }
         });
-        recorded.collect()
+        Some((differing, recorded.collect()))
+    }
+
+    /// The first field in which a container of the pod is not what the set injects under its name, or what else differs.
+    fn first_difference(&self, set: &CompiledSet) -> Option<String> {
+        let lists = [List::InitContainers, List::Containers].into_iter();
+        let mut pieces = lists.flat_map(|list| set.pieces_of(list).iter().map(move |piece| (list, piece)));
+        let differing = pieces.find_map(|(list, piece)| {
+            let Some((found_in, _, container)) = self.find(&piece.name) else {
+                return Some(format!("container {:?} is missing", piece.name));
+            };
+            if found_in != list {
+                return Some(format!("container {:?} differs in its list (it is in {})", piece.name, found_in.field()));
+            }
+            let compared = piece.form.compare(container.raw(self.body), &set.allowed, &self.theirs.around);
+            compared.err().map(|field| format!("container {:?} differs in {field}", piece.name))
+        });
+        differing.or_else(|| self.left_over(set)).or_else(|| self.differing_volume(set))
     }
 
     /// A container that the record lists and the set has no longer.

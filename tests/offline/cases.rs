@@ -1,0 +1,78 @@
+//! `outrider test` beside `outrider render`: what decides, and what is said, are the same.
+
+use outrider::cli::streams::Outcome;
+use serde_json::Value;
+
+use crate::run::outrider;
+
+const SET: &str = "apiVersion: apps.outrider.dev/v1alpha1\nkind: SidecarSet\nmetadata: {name: log}\nspec:\n  \
+                   selector: {matchLabels: {app: web}}\n  namespaceSelector: {matchLabels: {team: a}}\n  \
+                   containers: [{name: log, image: 'log:1'}]\n";
+const NAMESPACE: &str = "apiVersion: v1\nkind: Namespace\nmetadata: {name: default, labels: {team: a}}\n";
+const POD: &str = "apiVersion: v1\nkind: Pod\nmetadata: {name: web, labels: {app: web}}\nspec: {containers: [{name: web, image: w}]}\n";
+const MISSPELT: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  selector: {matchLabels: {app: web}}\n  \
+                        template:\n    metadata: {labels: {app: web}}\n    spec:\n      container: [{name: web, image: w}]\n";
+
+/// The folder of a test file, and its path.
+fn folder(resources: &str, results: &str) -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = format!(
+        "apiVersion: cli.outrider.dev/v1alpha1\nkind: Test\nmetadata: {{name: t}}\nsets: [sets.yaml]\nresources: [app.yaml]\n\
+         results:\n{results}"
+    );
+    for (name, text) in [("sets.yaml", SET), ("app.yaml", resources), ("outrider-test.yaml", &file)] {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    let path = folder.path().to_str().unwrap().to_owned();
+    (folder, path)
+}
+
+#[test]
+fn namespaces_among_the_resources_count_in_any_order() {
+    for resources in [format!("{NAMESPACE}---\n{POD}"), format!("{POD}---\n{NAMESPACE}")] {
+        let (_folder, path) = folder(&resources, "- {resource: web, result: injected, reason: Injected}\n");
+        let ran = outrider(&["test", &path], "");
+        assert_eq!((ran.outcome, ran.stderr.as_str()), (Outcome::Fine, "1 passed\n"), "{resources}");
+    }
+    let (_folder, path) = folder(POD, "- {resource: web, result: injected}\n");
+    assert_eq!(outrider(&["test", &path], "").outcome, Outcome::Refused, "the namespace is not known");
+}
+
+#[test]
+fn typing_errors_are_the_warnings_of_render_and_of_explain() {
+    let resources = format!("{NAMESPACE}---\n{MISSPELT}");
+    let (_folder, path) = folder(&resources, "- {resource: web, kind: Deployment, result: unchanged}\n");
+    let (sets, app) = (format!("{path}/sets.yaml"), format!("{path}/app.yaml"));
+    let warnings = |arguments: &[&str]| {
+        let ran = outrider(arguments, "");
+        assert_eq!(ran.outcome, Outcome::Fine, "{}", ran.transcript());
+        ran.stderr.lines().filter(|line| line.contains(": warning: ")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let of_render = warnings(&["render", "--manifests", &sets, "-f", &app]);
+    assert!(of_render.iter().any(|line| line.contains("did you mean \"containers\"")), "{of_render:?}");
+    assert_eq!(warnings(&["test", &path]), of_render);
+    assert_eq!(warnings(&["test", "-o", "junit", &path]), of_render);
+    assert_eq!(warnings(&["explain", "--manifests", &sets, "-f", &app]), of_render);
+    assert!(warnings(&["test", "-q", &path]).is_empty());
+    let json: Value = serde_json::from_str(&outrider(&["test", "-o", "json", &path], "").stdout).unwrap();
+    assert_eq!(json["findings"].as_array().unwrap().len(), of_render.len(), "{json}");
+}
+
+#[test]
+fn a_wrong_expectation_is_answered_with_a_sentence() {
+    let other = POD.replace("app: web", "app: other");
+    for (resources, results, said) in [
+        (&other, "- {resource: web, result: injected}\n", "expected injected, and it is unchanged: no set selects"),
+        (
+            &MISSPELT
+                .replace("apps/v1\nkind: Deployment", "example.org/v1\nkind: Batch")
+                .replace("container:", "containers:"),
+            "- {resource: web, kind: Batch, result: unchanged}\n",
+            "expected unchanged, and it is injected: pod templates found by their shape: spec.template",
+        ),
+    ] {
+        let (_folder, path) = folder(&format!("{NAMESPACE}---\n{resources}"), results);
+        let ran = outrider(&["test", &path], "");
+        assert!(ran.stderr.contains(said) && !ran.stderr.contains(": :"), "{}", ran.stderr);
+    }
+}
