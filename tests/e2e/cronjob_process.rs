@@ -215,8 +215,9 @@ fn flags_of_make_run_without_webhooks() -> Vec<String> {
     let shown = String::from_utf8(make.output().unwrap().stdout).unwrap().replace("\\\n", " ");
     let line =
         shown.lines().find_map(|line| line.split_once(" serve ")).unwrap_or_else(|| panic!("{shown}")).1.to_owned();
-    // The test has metrics elsewhere.
+    // The test has other ports.
     let line = line.replace('\'', "").replace("--metrics-bind-address 127.0.0.1:8082", "");
+    let line = line.replace("--webhook-bind-address 127.0.0.1:9443", "");
     line.split_whitespace().map(str::to_owned).collect()
 }
 
