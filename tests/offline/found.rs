@@ -335,30 +335,56 @@ fn unknown_fields_of_the_configuration_file_are_refused_as_those_of_sets() {
     assert!(said.contains("metrics.bindAdress") && said.contains("/nowhere"), "{said}");
 }
 
-#[test]
-fn a_diff_is_applied_by_patch() {
+const SHOP: &str = "# The shop.\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web
+spec:
+  selector:
+    matchLabels:
+      team: a
+  template:
+    metadata:
+      labels:
+        team: a # selected
+    spec:
+      containers:
+      - name: app
+        image: nginx
+";
+
+/// Applies the diff of a file of this text to it, and returns the file and whether its layout was kept.
+fn patched(text: &str) -> (String, bool) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("app.yaml");
-    let text = "# The shop.\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata:\n  \
-                name: web\nspec:\n  selector:\n    matchLabels:\n      team: a\n  template:\n    metadata:\n      labels:\n        \
-                team: a # selected\n    spec:\n      containers:\n      - name: app\n        image: nginx\n";
     std::fs::write(&file, text).unwrap();
     let path = file.to_str().unwrap();
-    let diff = render("set.yaml", &["-f", path, "-o", "diff", "--quiet"], "");
-    assert_eq!((diff.outcome, diff.stderr.as_str()), (Outcome::Fine, ""));
-    assert!(
-        diff.stdout.starts_with(&format!("--- {path}\n+++ {path}\n")) && !diff.stdout.contains("-#"),
-        "{}",
-        diff.stdout
-    );
+    let diff = render("set.yaml", &["-f", path, "-o", "diff"], "");
+    assert_eq!(diff.outcome, Outcome::Fine, "{}", diff.stderr);
+    assert!(diff.stdout.starts_with(&format!("--- {path}\n+++ {path}\n")), "{}", diff.stdout);
+    let keeps_layout = !diff.stderr.contains("replaces its layout too");
     let expected = values(&render("set.yaml", &["-f", path], "").stdout);
     let change = folder.path().join("change.diff");
     std::fs::write(&change, &diff.stdout).unwrap();
-    let patched = Command::new("patch").args(["-p0", "-i"]).arg(&change).current_dir("/").output().unwrap();
-    assert!(patched.status.success(), "{patched:?}");
+    let applied = Command::new("patch").args(["--binary", "-p0", "-i"]).arg(&change).current_dir("/").output().unwrap();
+    assert!(applied.status.success(), "{applied:?}");
     let after = std::fs::read_to_string(&file).unwrap();
-    assert!(after.starts_with("# The shop.") && after.contains("# selected"), "{after}");
     assert_eq!(values(&after), expected);
+    (after, keeps_layout)
+}
+
+#[test]
+fn a_diff_is_applied_by_patch_whatever_the_layout() {
+    let indented = SHOP.replace("      - name: app\n        image", "        - name: app\n          image");
+    for text in [SHOP, &indented, &SHOP.replace('\n', "\r\n"), &indented.replace('\n', "\r\n")] {
+        let (after, keeps_layout) = patched(text);
+        assert!(keeps_layout && after.starts_with("# The shop.") && after.contains("# selected"), "{after}");
+        assert_eq!(after.matches('\r').count(), if text.contains('\r') { after.lines().count() } else { 0 });
+    }
+    let block = "containers:\n      - name: app\n        image: nginx";
+    let flow = SHOP.replace(block, "containers: [{name: app, image: nginx}]");
+    let list = "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Pod\n  metadata: {name: p, labels: {team: a}}\n  \
+                spec: {containers: [{name: a, image: b}]}\n";
+    for text in [&flow, list, &flow.replace('\n', "\r\n")] {
+        assert!(!patched(text).1, "{text}");
+    }
 }
 
 #[test]
@@ -372,7 +398,7 @@ fn a_number_among_labels_is_named_with_its_field_and_line() {
 
 #[test]
 fn a_diff_that_patch_does_not_apply_says_so() {
-    let ran = render("set.yaml", &["-f", &format!("{INPUT}/kinds.yaml"), "-o", "diff"], "");
-    assert!(ran.stderr.contains("kinds.yaml differs from what is printed"), "{}", ran.stderr);
+    let ran = render("set.yaml", &["-f", "-", "-o", "diff"], SHOP);
+    assert!(ran.stderr.contains("patch does not apply the diff of stdin"), "{}", ran.stderr);
     assert!(ran.stdout.contains("+++"), "{}", ran.stdout);
 }

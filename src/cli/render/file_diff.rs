@@ -1,35 +1,52 @@
 //! What changes in a file, in the file's own layout, so that `patch -p0` applies it.
 //!
 //! Objects are printed anew, and a file is rarely laid out like that. The change of the printed objects is merged into the text of the
-//! file; where that leaves what was to come out, the file's own lines are compared.
+//! file; where that leaves what was to come out, the file's own lines are compared. Otherwise the diff replaces the layout too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use diffy::{DiffOptions, Line, Patch};
+use serde_json::Value;
 
 use super::inject::Rendered;
 use crate::cli::diff::unified;
-use engine::yaml;
+use engine::yaml::{self, Lists};
 
 /// Lines of a file that are compared: the time grows with the square of what differs.
 const MAX_LINES: usize = 5_000;
 
-/// The change of a file that all these objects are from; `None` where it cannot be expressed in the file's own lines.
-pub fn of_file(file: &str, objects: &[&Rendered]) -> Option<String> {
+/// The change of a file.
+pub struct FileDiff {
+    /// As a unified diff, which applies to the file.
+    pub text: String,
+    /// Whether it changes nothing else. Otherwise it replaces the layout of the file and its comments.
+    pub keeps_layout: bool,
+}
+
+/// The change of a file that all these objects are from; `None` where there is no such file, or it is too long.
+pub fn of_file(file: &str, objects: &[&Rendered]) -> Option<FileDiff> {
     let text = fs::read_to_string(file).ok()?;
     if text.lines().count() > MAX_LINES {
         return None;
     }
-    let print = |value: fn(&Rendered) -> &serde_json::Value| {
-        yaml::write_documents(&objects.iter().map(|rendered| value(rendered).clone()).collect::<Vec<_>>())
-    };
-    let (before, after) = (print(|rendered| &rendered.before), print(|rendered| &rendered.after));
-    let merged = merge(&before, &text, &after)?;
-    let read = yaml::read(&merged).ok()?;
-    let is_right =
-        read.len() == objects.len() && read.iter().zip(objects).all(|(read, object)| read.value == object.after);
-    is_right.then(|| unified(&text, &merged, file, file))
+    let [before, after] = [(|rendered| &rendered.before) as fn(&Rendered) -> &Value, |rendered| &rendered.after]
+        .map(|value| objects.iter().map(|rendered| value(rendered).clone()).collect::<Vec<_>>());
+    let has_returns = text.contains("\r\n");
+    let lines = if has_returns { text.replace("\r\n", "\n") } else { text.clone() };
+    let in_its_layout = [Lists::AtKey, Lists::Indented].into_iter().find_map(|lists| {
+        let [before, text] = [&before, &after].map(|values| yaml::write_documents_with(values, lists));
+        merge(&before, &lines, &text).filter(|merged| holds(merged, &after))
+    });
+    let keeps_layout = in_its_layout.is_some();
+    let merged = in_its_layout.unwrap_or_else(|| yaml::write_documents(&after));
+    let merged = if has_returns { merged.replace('\n', "\r\n") } else { merged };
+    Some(FileDiff { text: unified(&text, &merged, file, file), keeps_layout })
+}
+
+/// Whether a text is these objects.
+fn holds(text: &str, objects: &[Value]) -> bool {
+    yaml::read(text).is_ok_and(|read| read.iter().map(|document| &document.value).eq(objects))
 }
 
 /// Makes in `text` the change from `before` to `after`. An added line goes behind the line that precedes it in `after`, or in front

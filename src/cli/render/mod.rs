@@ -56,7 +56,7 @@ pub enum Format {
     Yaml,
     /// The object, or one List of all objects
     Json,
-    /// What changes, as a unified diff that `patch -p0` applies; where the layout of a file differs, of the objects as printed
+    /// What changes, as a unified diff that `patch -p0` applies
     Diff,
     /// What changes, as `patches` of a kustomization: a JSON patch for each changed object
     Patch,
@@ -233,11 +233,8 @@ fn note_what_is_odd(all: &[Rendered], format: Format, report: &mut Report<'_>) {
         report.add(Finding::bare(Severity::Note, text));
     }
     if format == Format::Diff {
-        for file in output::laid_out_otherwise(all) {
-            let text = format!(
-                "the layout of {file} differs from what is printed, so that patch does not apply this diff to it"
-            );
-            report.add(Finding::bare(Severity::Note, text));
+        for note in output::notes_on_diffs(all) {
+            report.add(Finding::bare(Severity::Note, note));
         }
     }
     if format == Format::Patch {

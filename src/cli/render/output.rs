@@ -13,9 +13,9 @@ pub fn print(all: &[Rendered], format: Format) -> String {
     match format {
         Format::Yaml => yaml::write_documents(&all.iter().map(|rendered| rendered.after.clone()).collect::<Vec<_>>()),
         Format::Json => line(&objects(all)),
-        Format::Diff => {
-            files(all).map(|(_, objects)| diff_of_file(&objects).unwrap_or_else(|| diffs(&objects))).collect()
-        }
+        Format::Diff => files(all)
+            .map(|(file, objects)| of_file(file, &objects).map_or_else(|| diffs(&objects), |diff| diff.text))
+            .collect(),
         Format::Patch => patches(all),
         // Findings, and no objects.
         Format::Findings | Format::Sarif => String::new(),
@@ -34,13 +34,14 @@ fn files(all: &[Rendered]) -> impl Iterator<Item = (&str, Vec<&Rendered>)> {
     })
 }
 
-/// The files whose change is printed in another layout than theirs.
-pub fn laid_out_otherwise(all: &[Rendered]) -> Vec<&str> {
-    files(all).filter(|(_, objects)| diff_of_file(objects).is_none()).map(|(file, _)| file).collect()
-}
-
-fn diff_of_file(objects: &[&Rendered]) -> Option<String> {
-    of_file(file_of(objects.first()?), objects)
+/// What a reader of the diffs must know: files whose layout they replace, and those that they do not apply to.
+pub fn notes_on_diffs(all: &[Rendered]) -> Vec<String> {
+    let note = |(file, objects): (&str, Vec<&Rendered>)| match of_file(file, &objects) {
+        Some(diff) if diff.keeps_layout => None,
+        Some(_) => Some(format!("the diff of {file} replaces its layout too, and leaves out its comments")),
+        None => Some(format!("patch does not apply the diff of {file}, which shows objects as they are printed")),
+    };
+    files(all).filter_map(note).collect()
 }
 
 fn diffs(objects: &[&Rendered]) -> String {

@@ -23,7 +23,7 @@ mod write_tests;
 
 pub use places::{Place, places, steps};
 pub use read::read;
-pub use write::{write, write_documents};
+pub use write::{Lists, write, write_documents, write_documents_with};
 
 use serde_json::Value;
 

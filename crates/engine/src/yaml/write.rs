@@ -15,10 +15,14 @@ const LONGEST_SIMPLE_KEY: usize = 1000;
 /// [`read`](super::read()) gives the same value back, apart from `null` (an empty document), floats without a fraction
 /// and integers above `i64::MAX`, which come back as what Kubernetes makes of them.
 pub fn write(value: &Value) -> String {
+    write_with(value, Lists::AtKey)
+}
+
+fn write_with(value: &Value, lists: Lists) -> String {
     let mut out = String::new();
     match value {
-        Value::Object(fields) if !fields.is_empty() => mapping(&mut out, fields, 0),
-        Value::Array(items) if !items.is_empty() => list(&mut out, items, 0),
+        Value::Object(fields) if !fields.is_empty() => mapping(&mut out, fields, 0, lists),
+        Value::Array(items) if !items.is_empty() => list(&mut out, items, 0, lists),
         _ => {
             leaf(&mut out, value, None);
             out.push('\n');
@@ -27,13 +31,36 @@ pub fn write(value: &Value) -> String {
     out
 }
 
+/// Where lists are that are the value of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lists {
+    /// In the column of the key, as kubectl prints them.
+    AtKey,
+    /// Two columns behind the key, as many people write them.
+    Indented,
+}
+
+impl Lists {
+    const fn indent(self, of_key: usize) -> usize {
+        match self {
+            Self::AtKey => of_key,
+            Self::Indented => of_key.saturating_add(2),
+        }
+    }
+}
+
 /// Prints values as documents of one stream, with `---` lines between them.
 pub fn write_documents(values: &[Value]) -> String {
-    values.iter().map(write).collect::<Vec<_>>().join("---\n")
+    write_documents_with(values, Lists::AtKey)
+}
+
+/// The same, with lists in other places.
+pub fn write_documents_with(values: &[Value], lists: Lists) -> String {
+    values.iter().map(|value| write_with(value, lists)).collect::<Vec<_>>().join("---\n")
 }
 
 /// The first key goes where the cursor is, the others on lines of their own with `indent` spaces.
-fn mapping(out: &mut String, fields: &Map<String, Value>, indent: usize) {
+fn mapping(out: &mut String, fields: &Map<String, Value>, indent: usize, lists: Lists) {
     for (index, (name, value)) in fields.iter().enumerate() {
         if index > 0 {
             spaces(out, indent);
@@ -50,12 +77,12 @@ fn mapping(out: &mut String, fields: &Map<String, Value>, indent: usize) {
             Value::Object(fields) if !fields.is_empty() => {
                 out.push('\n');
                 spaces(out, indent + 2);
-                mapping(out, fields, indent + 2);
+                mapping(out, fields, indent + 2, lists);
             }
             Value::Array(items) if !items.is_empty() => {
                 out.push('\n');
-                spaces(out, indent);
-                list(out, items, indent);
+                spaces(out, lists.indent(indent));
+                list(out, items, lists.indent(indent), lists);
             }
             _ => {
                 out.push(' ');
@@ -67,15 +94,15 @@ fn mapping(out: &mut String, fields: &Map<String, Value>, indent: usize) {
 }
 
 /// The first `-` goes where the cursor is, the others on lines of their own with `indent` spaces.
-fn list(out: &mut String, items: &[Value], indent: usize) {
+fn list(out: &mut String, items: &[Value], indent: usize, lists: Lists) {
     for (index, item) in items.iter().enumerate() {
         if index > 0 {
             spaces(out, indent);
         }
         out.push_str("- ");
         match item {
-            Value::Object(fields) if !fields.is_empty() => mapping(out, fields, indent + 2),
-            Value::Array(items) if !items.is_empty() => list(out, items, indent + 2),
+            Value::Object(fields) if !fields.is_empty() => mapping(out, fields, indent + 2, lists),
+            Value::Array(items) if !items.is_empty() => list(out, items, indent + 2, lists),
             _ => {
                 leaf(out, item, Some(indent + 2));
                 out.push('\n');

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::{read, write, write_documents};
+use super::{Lists, read, write, write_documents, write_documents_with};
 
 fn read_back(text: &str) -> Value {
     match read(text) {
@@ -228,8 +228,10 @@ proptest! {
 
     #[test]
     fn streams_read_back_the_same(values in proptest::collection::vec(json_value().prop_filter("empty", |value| !value.is_null()), 0..4)) {
-        let written = write_documents(&values);
+        for lists in [Lists::AtKey, Lists::Indented] {
+        let written = write_documents_with(&values, lists);
         let back: Vec<Value> = read(&written).map_err(|error| TestCaseError::fail(format!("{error}\n{written}")))?.into_iter().map(|document| document.value).collect();
-        prop_assert_eq!(back, values, "{}", written);
+        prop_assert_eq!(&back, &values, "{}", written);
+        }
     }
 }
