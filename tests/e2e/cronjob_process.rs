@@ -216,8 +216,10 @@ fn flags_of_make_run_without_webhooks() -> Vec<String> {
     let line =
         shown.lines().find_map(|line| line.split_once(" serve ")).unwrap_or_else(|| panic!("{shown}")).1.to_owned();
     // The test has other ports.
-    let line = line.replace('\'', "").replace("--metrics-bind-address 127.0.0.1:8082", "");
-    let line = line.replace("--webhook-bind-address 127.0.0.1:9443", "");
+    let addresses = [("webhook", 9443), ("health-probe", 8081), ("metrics", 8082)];
+    let line = addresses.iter().fold(line.replace('\'', ""), |line, (front, port)| {
+        line.replace(&format!("--{front}-bind-address 127.0.0.1:{port}"), "")
+    });
     line.split_whitespace().map(str::to_owned).collect()
 }
 

@@ -423,3 +423,17 @@ fn what_is_shared_is_counted_by_its_values_before_it_is_decoded() {
         }
     }
 }
+
+/// Pipelines have hundreds of steps, each of which mounts the same hundreds of volumes.
+#[test]
+fn what_containers_mount_at_one_place_is_counted_once() {
+    let steps = 80;
+    let mounts: Vec<Value> =
+        (0..steps).map(|at| json!({"name": format!("run-{at}"), "mountPath": format!("/run/{at}")})).collect();
+    let step = |at: usize| json!({"name": format!("step-{at}"), "image": "s:1", "volumeMounts": mounts});
+    let volumes: Vec<Value> = (0..steps).map(|at| json!({"name": format!("run-{at}"), "emptyDir": {}})).collect();
+    let pipeline = pod(json!({"containers": (0..steps).map(step).collect::<Vec<_>>(), "volumes": volumes}));
+    let reply = world(json!({"shareVolumePolicy": {"type": "enabled"}})).mutate(&pipeline);
+    assert_eq!(reply.decision, Decision::Patched, "{}", reply.message);
+    assert_eq!(paths(side(&reply, "containers")).len(), steps);
+}

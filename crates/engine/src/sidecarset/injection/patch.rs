@@ -7,7 +7,6 @@ use admission::format::metadata::ANNOTATIONS_MAX_BYTES;
 use admission::format::names::LABEL_MAX_BYTES;
 use admission::patch::{Present, push_quoted, quoted};
 
-use crate::pod::view::Container;
 use crate::sidecarset::compiled::CompiledSet;
 use crate::sidecarset::injection::lacking::Repair;
 use crate::sidecarset::injection::{INJECTED_ANNOTATION, Injection};
@@ -164,15 +163,9 @@ impl Injection<'_, '_> {
         containers
             .filter(|container| (1..=LABEL_MAX_BYTES).contains(&container.name.len()))
             .filter(|container| !self.ours.containers.contains_key(container.name.as_str()))
-            .find(|container| !has_marks || !self.is_marked(container))
+            .find(|container| !has_marks || !container.raw(self.body).is_some_and(mark::is_marked_raw))
             .map(|container| container.name.as_str())
             .filter(|name| name.len() <= room)
-    }
-
-    /// Whether a container says that it was injected, as one that a set had before, in a pod without its record.
-    fn is_marked(&self, container: &Container<'_>) -> bool {
-        let raw = container.raw(self.body).filter(|raw| raw.get().contains(mark::NAME));
-        raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).is_some_and(|object| mark::is_marked(&object))
     }
 
     fn patch_size(&self) -> usize {

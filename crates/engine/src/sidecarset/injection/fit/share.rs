@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use admission::raw::{member, string};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -49,28 +50,39 @@ impl<'p> Shared<'p> {
         let mut device_paths = BTreeSet::new();
         for (of, container) in containers {
             for raw in container.mounts() {
+                let Some(path) = path_of(raw, "mountPath").filter(|path| !shared.by_path.contains_key(path)) else {
+                    continue;
+                };
                 left.take(raw)?;
-                let Some(place) = place(raw, of, "mountPath") else { continue };
-                if !shared.by_path.contains_key(&place.path) {
-                    shared.by_path.insert(place.path.clone(), shared.mounts.len());
-                    shared.mounts.push(place);
-                }
+                let Some(place) = place(raw, of, &path) else { continue };
+                shared.by_path.insert(path, shared.mounts.len());
+                shared.mounts.push(place);
             }
             for raw in container.devices() {
+                let Some(path) = path_of(raw, "devicePath").filter(|path| !device_paths.contains(path)) else {
+                    continue;
+                };
                 left.take(raw)?;
-                let device = place(raw, of, "devicePath");
-                shared.devices.extend(device.filter(|place| device_paths.insert(place.path.clone())));
+                let Some(place) = place(raw, of, &path) else { continue };
+                device_paths.insert(path);
+                shared.devices.push(place);
             }
         }
         Ok(shared)
     }
 }
 
-fn place<'p>(raw: &'p RawValue, of: usize, field: &'static str) -> Option<Place<'p>> {
+/// The path of a mount or device, of which nothing else is decoded: containers of one pod often mount at the same places, and each place
+/// is shared once.
+fn path_of(raw: &RawValue, field: &str) -> Option<String> {
+    let path = string(member(raw, field)?)?;
+    Some(same_path(&path).to_owned()).filter(|path| !path.is_empty())
+}
+
+fn place<'p>(raw: &'p RawValue, of: usize, path: &str) -> Option<Place<'p>> {
     let element: Value = serde_json::from_str(raw.get()).ok()?;
-    let (path, volume) = (same_path(text(&element, field)).to_owned(), text(&element, "name").to_owned());
-    let is_whole = !path.is_empty() && !volume.is_empty();
-    is_whole.then_some(Place { path, volume, of, element, raw })
+    let volume = text(&element, "name").to_owned();
+    (!volume.is_empty()).then(|| Place { path: path.to_owned(), volume, of, element, raw })
 }
 
 impl<'p> Fitting<'p, '_> {
