@@ -82,8 +82,19 @@ pub fn members<'a>(object: &'a RawValue, each: impl FnMut(Key<'a>, &'a RawValue)
     is_object(object) && serde_json::Deserializer::from_str(object.get()).deserialize_map(Members(each)).is_ok()
 }
 
+/// Calls `each` with every element of a JSON list. What is no list has no elements.
+pub fn each_element<'a>(list: &'a RawValue, mut each: impl FnMut(&'a RawValue)) {
+    let Ok(()) = elements(list, |element| {
+        each(element);
+        Ok::<(), std::convert::Infallible>(())
+    });
+}
+
 /// Calls `each` with every element of a JSON list, until one is refused. What is no list has no elements.
-pub(crate) fn elements<'a, E>(list: &'a RawValue, each: impl FnMut(&'a RawValue) -> Result<(), E>) -> Result<(), E> {
+///
+/// # Errors
+/// What refused the element.
+pub fn elements<'a, E>(list: &'a RawValue, each: impl FnMut(&'a RawValue) -> Result<(), E>) -> Result<(), E> {
     struct Elements<'r, F, E>(F, &'r mut Result<(), E>);
     impl<'de, F: FnMut(&'de RawValue) -> Result<(), E>, E> Visitor<'de> for Elements<'_, F, E> {
         type Value = ();

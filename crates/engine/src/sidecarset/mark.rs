@@ -1,10 +1,7 @@
 //! The variable that marks injected containers. It is `OpenKruise`'s convention, by which other tools distinguish sidecars from
 //! the pod's own containers.
 
-use std::fmt;
-
-use serde::de::{SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use admission::raw::{each_element, member};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -35,30 +32,10 @@ pub(crate) fn is_marked(container: &RawObject) -> bool {
 
 /// The same of a container as it is in a body: no other variables than those that may be the mark are decoded.
 pub(crate) fn is_marked_raw(container: &RawValue) -> bool {
-    let env = admission::raw::member(container, "env");
-    env.and_then(|env| serde_json::from_str::<Marked>(env.get()).ok()).is_some_and(|marked| marked.0)
-}
-
-struct Marked(bool);
-
-impl<'de> Deserialize<'de> for Marked {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Env;
-        impl<'de> Visitor<'de> for Env {
-            type Value = Marked;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a list of variables")
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut env: A) -> Result<Marked, A::Error> {
-                let mut marked = Marked(false);
-                while let Some(variable) = env.next_element::<&'de RawValue>()? {
-                    marked.0 = says_raw(variable).unwrap_or(marked.0);
-                }
-                Ok(marked)
-            }
-        }
-        deserializer.deserialize_seq(Env)
-    }
+    let Some(env) = member(container, "env") else { return false };
+    let mut marked = false;
+    each_element(env, |variable| marked = says_raw(variable).unwrap_or(marked));
+    marked
 }
 
 /// Longest text of a variable that can be the mark.

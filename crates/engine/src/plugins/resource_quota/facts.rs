@@ -2,13 +2,13 @@
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
-use std::fmt;
 
 use admission::Text;
 use admission::format::Quantity;
+use admission::raw::{elements, member, members};
 use admission::review::null_as_default;
-use serde::de::{IgnoredAny, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use super::{Scope, Usage};
@@ -324,36 +324,18 @@ impl<'r, 'a> Counted<'r, 'a> {
 fn crosses_namespaces(affinity: &RawValue) -> bool {
     let mut crosses = false;
     for of_pods in ["podAffinity", "podAntiAffinity"] {
-        let Some(terms) = admission::raw::member(affinity, of_pods) else { continue };
-        admission::raw::members(terms, |_, list| {
-            // One by one: the list may be very long.
-            crosses |= serde_json::from_str::<Crosses>(list.get()).is_ok_and(|crosses| crosses.0);
+        let Some(terms) = member(affinity, of_pods) else { continue };
+        members(terms, |_, list| {
+            // One by one: the list may be very long. Of a list that cannot be read, none counts.
+            let mut one_does = false;
+            let read = elements(list, |term| {
+                one_does |= serde_json::from_str::<Term<'_>>(term.get())?.crosses();
+                Ok::<(), serde_json::Error>(())
+            });
+            crosses |= read.is_ok() && one_does;
         });
     }
     crosses
-}
-
-/// Whether one of a list of terms does.
-struct Crosses(bool);
-
-impl<'de> Deserialize<'de> for Crosses {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Terms;
-        impl<'de> Visitor<'de> for Terms {
-            type Value = Crosses;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a list of terms")
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut terms: A) -> Result<Crosses, A::Error> {
-                let mut crosses = false;
-                while let Some(term) = terms.next_element::<Term<'de>>()? {
-                    crosses |= term.crosses();
-                }
-                Ok(Crosses(crosses))
-            }
-        }
-        deserializer.deserialize_seq(Terms)
-    }
 }
 
 /// A term, or a preferred one with a term in it.
