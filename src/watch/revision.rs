@@ -1,10 +1,11 @@
 //! Revisions of sets as their watch has them.
 
 use engine::snapshot::revisions::Revision;
-use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Deserializer};
+
+use crate::watch::resource_of_kind;
 
 /// A `ControllerRevision` of which only what decisions read is decoded: what it holds stays text. Who watches it finds its name beside
 /// it, in [`Lenient`](super::lenient::Lenient).
@@ -22,23 +23,4 @@ impl<'de> Deserialize<'de> for RevisionResource {
     }
 }
 
-impl k8s_openapi::Resource for RevisionResource {
-    const API_VERSION: &'static str = ControllerRevision::API_VERSION;
-    const GROUP: &'static str = ControllerRevision::GROUP;
-    const KIND: &'static str = ControllerRevision::KIND;
-    const VERSION: &'static str = ControllerRevision::VERSION;
-    const URL_PATH_SEGMENT: &'static str = ControllerRevision::URL_PATH_SEGMENT;
-    type Scope = NamespaceResourceScope;
-}
-
-impl k8s_openapi::Metadata for RevisionResource {
-    type Ty = ObjectMeta;
-
-    fn metadata(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn metadata_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
-}
+resource_of_kind!(RevisionResource: ControllerRevision);

@@ -1,11 +1,11 @@
 //! A Job as the watch keeps it.
 
-use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::batch::v1::{Job, JobCondition, JobStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Deserializer};
 
 use crate::controller::owner::{self, owner_key};
+use crate::watch::resource_of_kind;
 use crate::workshop::cronjob::api::CronJob;
 use crate::workshop::cronjob::reconcile::ChildJob;
 use crate::workshop::cronjob::vocabulary::SCHEDULED_AT;
@@ -82,26 +82,7 @@ fn identity(metadata: &ObjectMeta) -> ObjectMeta {
     }
 }
 
-impl k8s_openapi::Resource for WatchedJob {
-    const API_VERSION: &'static str = Job::API_VERSION;
-    const GROUP: &'static str = Job::GROUP;
-    const KIND: &'static str = Job::KIND;
-    const VERSION: &'static str = Job::VERSION;
-    const URL_PATH_SEGMENT: &'static str = Job::URL_PATH_SEGMENT;
-    type Scope = NamespaceResourceScope;
-}
-
-impl k8s_openapi::Metadata for WatchedJob {
-    type Ty = ObjectMeta;
-
-    fn metadata(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn metadata_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
-}
+resource_of_kind!(WatchedJob: Job);
 
 #[cfg(test)]
 mod tests {
