@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::differential::{Random, seed, size};
 use crate::plugins::{apply, plugin, served, small, webhooks};
 use crate::plugins_asking::{programmed, run};
-use crate::process::{Outrider, eventually};
+use crate::process::eventually;
 
 fn class(name: &str, is_default: bool) -> Value {
     json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "provisioner": "example.com/none", "metadata": {
@@ -42,14 +42,6 @@ fn classes_of(cluster: &Cluster) -> BTreeMap<String, Value> {
     let list: Value = serde_json::from_str(&list).unwrap();
     let class = |claim: &Value| (claim["metadata"]["name"].to_string(), claim["spec"]["storageClassName"].clone());
     list["items"].as_array().unwrap().iter().map(class).collect()
-}
-
-/// What plugins decided, but for exemptions.
-fn decisions(outrider: &Outrider) -> Vec<String> {
-    let metrics = outrider.metrics();
-    let lines =
-        metrics.lines().filter(|line| line.starts_with("outrider_plugin_decisions_total{") && !line.ends_with(" 0"));
-    lines.map(str::to_owned).collect()
 }
 
 #[test]
@@ -102,7 +94,11 @@ fn claims_get_the_class_that_the_plugin_of_the_api_server_gives_them() {
     let changed = named.iter().filter(|(name, class)| class.is_null() && theirs[*name] == "standard").count();
     eprintln!("{changed} of {} claims were changed, alike", named.len());
     assert!(changed * 5 > named.len(), "the claims show little: {changed}");
-    assert_eq!(decisions(&outrider), Vec::<String>::new(), "where the original is on as well, ours changes nothing");
+    assert_eq!(
+        outrider.plugin_decisions(),
+        Vec::<String>::new(),
+        "where the original is on as well, ours changes nothing"
+    );
 
     // What the original filled in is replaced where so configured, in chosen namespaces.
     let section = json!({"storageClassName": "other", "replaceClusterDefault": true});

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::plugins::{apply, plugin, served, small, webhooks};
 use crate::plugins_asking::programmed;
-use crate::process::{Outrider, eventually};
+use crate::process::eventually;
 
 const ZONE: &str = "topology.kubernetes.io/zone";
 const REGION: &str = "topology.kubernetes.io/region";
@@ -55,13 +55,6 @@ fn place(cluster: &Cluster, prefix: &str) -> Vec<Value> {
     found
 }
 
-fn decisions(outrider: &Outrider) -> Vec<String> {
-    let metrics = outrider.metrics();
-    let lines =
-        metrics.lines().filter(|line| line.starts_with("outrider_plugin_decisions_total{") && !line.ends_with(" 0"));
-    lines.map(str::to_owned).collect()
-}
-
 #[test]
 #[ignore = "needs a control plane: make test"]
 fn pods_get_the_labels_of_their_nodes_as_from_the_plugin_of_the_api_server() {
@@ -85,7 +78,11 @@ fn pods_get_the_labels_of_their_nodes_as_from_the_plugin_of_the_api_server() {
     }
     let changed = theirs.iter().filter(|metadata| metadata["labels"][ZONE] != "mine").count();
     assert!(changed * 3 > theirs.len(), "the pods show little: {changed}");
-    assert_eq!(decisions(&outrider), Vec::<String>::new(), "where the original is on as well, ours changes nothing");
+    assert_eq!(
+        outrider.plugin_decisions(),
+        Vec::<String>::new(),
+        "where the original is on as well, ours changes nothing"
+    );
 
     apply(&both, &[object(&["example.com/rack"], "Both")]);
     let mut round = 0;

@@ -260,6 +260,13 @@ impl Outrider {
         get(self.metrics, "/metrics").unwrap()
     }
 
+    /// What plugins decided, as its metrics count it, but for exemptions.
+    pub fn plugin_decisions(&self) -> Vec<String> {
+        let metrics = self.metrics();
+        let decisions = metrics.lines().filter(|line| line.starts_with("outrider_plugin_decisions_total{"));
+        decisions.filter(|line| !line.ends_with(" 0")).map(str::to_owned).collect()
+    }
+
     /// What `/readyz` answers.
     pub fn readyz(&self) -> String {
         get(self.health, "/readyz").unwrap()

@@ -21,7 +21,7 @@ use outrider::sidecarset::controller::record::{PodRecord, Wanted};
 use outrider::sidecarset::controller::watched_pod::WatchedPod;
 use outrider::watch::image_policy::kubeconfigs;
 use outrider::watch::lenient::Lenient;
-use outrider::watch::read_model::{SlimNamespace, known};
+use outrider::watch::read_model::known;
 use outrider::watch::relist::Relist;
 use outrider::watch::revision::RevisionResource;
 use outrider::watch::while_read::WhileRead;
@@ -68,65 +68,57 @@ pub fn pods(texts: &[String]) -> Box<dyn Any> {
     Box::new((index, relist, wanted))
 }
 
-pub fn sets(texts: &[String]) -> Box<dyn Any> {
+/// As the snapshot that decisions read has objects, each of which is taken in so.
+fn published(texts: &[String], take: impl Fn(&mut SnapshotBuilder, &str)) -> Box<dyn Any> {
     let mut feed = SnapshotBuilder::new(Exclusion::default(), true);
     for text in texts {
-        let guarded: Lenient<SidecarSetResource> = serde_json::from_str(text).unwrap();
-        feed.collections.sets.apply(&SidecarSet::from(*guarded.object.unwrap()));
+        take(&mut feed, text);
     }
     feed.publish(&ArcSwap::default());
     Box::new(feed)
+}
+
+fn decoded<K: DeserializeOwned + kube::Resource>(text: &str) -> K {
+    let guarded: Lenient<K> = serde_json::from_str(text).unwrap();
+    *guarded.object.unwrap()
+}
+
+pub fn sets(texts: &[String]) -> Box<dyn Any> {
+    published(texts, |feed, text| {
+        feed.collections.sets.apply(&SidecarSet::from(decoded::<SidecarSetResource>(text)));
+    })
 }
 
 pub fn namespaces(texts: &[String]) -> Box<dyn Any> {
-    let mut feed = SnapshotBuilder::new(Exclusion::default(), true);
-    for text in texts {
-        let namespace: SlimNamespace = serde_json::from_str(text).unwrap();
-        feed.collections.namespaces.apply(&known(namespace));
-    }
-    feed.publish(&ArcSwap::default());
-    Box::new(feed)
+    published(texts, |feed, text| {
+        feed.collections.namespaces.apply(&known(serde_json::from_str(text).unwrap()));
+    })
 }
 
 pub fn revisions(texts: &[String]) -> Box<dyn Any> {
-    let mut feed = SnapshotBuilder::new(Exclusion::default(), true);
-    for text in texts {
-        let guarded: Lenient<RevisionResource> = serde_json::from_str(text).unwrap();
-        feed.collections.revisions.apply(&guarded.object.unwrap().revision.unwrap());
-    }
-    feed.publish(&ArcSwap::default());
-    Box::new(feed)
+    published(texts, |feed, text| {
+        feed.collections.revisions.apply(&decoded::<RevisionResource>(text).revision.unwrap());
+    })
 }
 
 pub fn plugins(texts: &[String]) -> Box<dyn Any> {
-    let mut feed = SnapshotBuilder::new(Exclusion::default(), true);
-    for text in texts {
-        let guarded: Lenient<AdmissionPluginResource> = serde_json::from_str(text).unwrap();
-        feed.collections.plugins.apply(&AdmissionPlugin::from(*guarded.object.unwrap()));
-    }
-    feed.publish(&ArcSwap::default());
-    Box::new(feed)
+    published(texts, |feed, text| {
+        feed.collections.plugins.apply(&AdmissionPlugin::from(decoded::<AdmissionPluginResource>(text)));
+    })
 }
 
 pub fn ranges(texts: &[String]) -> Box<dyn Any> {
-    let mut feed = SnapshotBuilder::new(Exclusion::default(), true);
-    for text in texts {
-        let guarded: Lenient<ClusterLimitRangeResource> = serde_json::from_str(text).unwrap();
-        feed.collections.limit_ranges.apply(&ClusterLimitRange::from(*guarded.object.unwrap()));
-    }
-    feed.publish(&ArcSwap::default());
-    Box::new(feed)
+    published(texts, |feed, text| {
+        feed.collections.limit_ranges.apply(&ClusterLimitRange::from(decoded::<ClusterLimitRangeResource>(text)));
+    })
 }
 
 /// What is watched while a plugin reads it.
 pub fn while_read<R: WhileRead>(texts: &[String]) -> Box<dyn Any> {
-    let mut feed = SnapshotBuilder::new(Exclusion::default(), true);
-    for text in texts {
+    published(texts, |feed, text| {
         let object: R::Object = serde_json::from_str(text).unwrap();
-        R::apply(&Change::Is(R::key(&object), R::read(object)), &mut feed);
-    }
-    feed.publish(&ArcSwap::default());
-    Box::new(feed)
+        R::apply(&Change::Is(R::key(&object), R::read(object)), feed);
+    })
 }
 
 /// There is one: several are kept by as many processes.
