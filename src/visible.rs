@@ -8,7 +8,7 @@ use std::io::{self, Write};
 /// Writes hidden characters as `\uXXXX`. In JSON, where they can only be in strings, that is the same value.
 pub struct Visible<W> {
     out: W,
-    /// The beginning of a character whose rest has not come yet.
+    /// The beginning of a character, or of the end of a line, whose rest has not come yet.
     begun: Vec<u8>,
 }
 
@@ -25,7 +25,9 @@ impl<W: Write> Visible<W> {
 
     fn text(&mut self, text: &str) -> io::Result<()> {
         let mut shown = 0;
-        for (at, character) in text.char_indices().filter(|(_, character)| is_hidden(*character)) {
+        // A return in front of the end of a line moves nothing that the end does not.
+        let ends_line = |at: usize| text.as_bytes().get(at..at + 2) == Some(b"\r\n");
+        for (at, character) in text.char_indices().filter(|(at, character)| is_hidden(*character) && !ends_line(*at)) {
             self.out.write_all(&text.as_bytes()[shown..at])?;
             write!(self.out, "\\u{:04x}", u32::from(character))?;
             shown = at + character.len_utf8();
@@ -42,6 +44,8 @@ impl<W: Write> Write for Visible<W> {
             joined = [std::mem::take(&mut self.begun).as_slice(), bytes].concat();
             rest = &joined;
         }
+        let returned = rest.strip_suffix(b"\r");
+        rest = returned.unwrap_or(rest);
         for chunk in rest.utf8_chunks() {
             self.text(chunk.valid())?;
             let invalid = chunk.invalid();
@@ -55,10 +59,17 @@ impl<W: Write> Write for Visible<W> {
                 self.text("\u{fffd}")?;
             }
         }
+        if returned.is_some() {
+            self.begun.push(b'\r');
+        }
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
+        if self.begun == b"\r" {
+            self.begun.clear();
+            self.text("\r")?;
+        }
         self.out.flush()
     }
 }
@@ -81,6 +92,8 @@ mod tests {
     fn what_a_terminal_acts_on_is_written_out_and_everything_else_is_as_it_was() {
         for (text, expected) in [
             ("a: b\n\tc\n", "a: b\n\tc\n"),
+            ("a: b\r\n\r\r\n", "a: b\r\n\\u000d\r\n"),
+            ("a\r", "a\\u000d"),
             ("äöü 日本語 🦀", "äöü 日本語 🦀"),
             ("\u{1b}[2Jgone", "\\u001b[2Jgone"),
             ("\u{1b}]52;c;ZXZpbA==\u{7}", "\\u001b]52;c;ZXZpbA==\\u0007"),

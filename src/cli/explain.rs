@@ -9,12 +9,11 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use super::cluster::{ClusterArgs, pod_of_cluster};
-use super::findings::Severity;
 use super::namespace::namespace;
 use super::offline::{OfflineModel, OfflineModelArgs, minor_version};
 use super::render::inject::{Rules, pod, render, title};
 use super::render::templates::Found;
-use super::render::{namespaces, typing, warn};
+use super::render::{namespaces, typing, warn_of_typing};
 use super::report::{Report, ReportArgs};
 use super::streams::{Outcome, Streams, with_process_streams};
 use crate::input::{self, Identity, Manifest, identity};
@@ -135,29 +134,15 @@ fn explain_input(args: &ExplainArgs, report: &mut Report<'_>, stdin: &mut dyn Re
         Some(no_set) => Err(vec![no_set.clone()]),
         None => args.objects(stdin),
     };
-    let objects = objects.map_err(|errors| refuse(&errors, report)).ok()?;
+    let objects = objects.map_err(|errors| report.errors(&errors)).ok()?;
     namespaces::learn(&mut model, &objects, of_model.of_sets(), report)?;
     if args.object.is_empty() {
-        warn_of_typing(&objects, args, &model, report);
-    }
-    explain_all(objects, args, &model).map_err(|errors| refuse(&errors, report)).ok()
-}
-
-/// Warns of how the objects are written, in the words of `outrider render`.
-fn warn_of_typing(objects: &[Manifest], args: &ExplainArgs, model: &OfflineModel, report: &mut Report<'_>) {
-    let rules = Rules { namespace: &args.namespace, validate: Validate::Warn };
-    for object in objects {
-        match render(object.clone(), rules, model) {
-            Ok(rendered) => warn(&rendered.source, &rendered.title, &rendered.typing, report),
-            Err(failure) => warn(&failure.source, &failure.title, &failure.typing, report),
+        let rules = Rules { namespace: &args.namespace, validate: Validate::Warn };
+        for object in &objects {
+            warn_of_typing(&render(object.clone(), rules, &model), report);
         }
     }
-}
-
-fn refuse(errors: &[String], report: &mut Report<'_>) {
-    for error in errors {
-        report.read(Severity::Error, error);
-    }
+    explain_all(objects, args, &model).map_err(|errors| report.errors(&errors)).ok()
 }
 
 impl ExplainArgs {

@@ -78,9 +78,7 @@ pub fn run(args: &LintArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
             (checked, true)
         }
         Err(errors) => {
-            for error in errors {
-                report.read(Severity::Error, &error.to_string());
-            }
+            report.errors(&errors);
             (0, false)
         }
     };

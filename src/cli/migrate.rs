@@ -132,9 +132,7 @@ fn read(args: &MigrateArgs, report: &mut Report<'_>, stdin: &mut dyn Read) -> Op
     let mut found = match input::load_or_stdin(&paths, stdin) {
         Ok(found) => found,
         Err(errors) => {
-            for error in errors {
-                report.read(Severity::Error, &error.to_string());
-            }
+            report.errors(&errors);
             return None;
         }
     };

@@ -98,7 +98,12 @@ impl<'a> Report<'a> {
         for warning in &unusable.warnings {
             self.read(Severity::Warning, warning);
         }
-        for error in &unusable.errors {
+        self.errors(&unusable.errors);
+    }
+
+    /// Takes errors.
+    pub fn errors(&mut self, errors: &[impl ToString]) {
+        for error in errors {
             self.read(Severity::Error, &error.to_string());
         }
     }

@@ -350,24 +350,32 @@ spec:
         image: nginx
 ";
 
+/// What the command prints of a diff, as a shell gets it: standard output and standard error.
+fn diff_of(file: &str) -> (String, String) {
+    let set = format!("{INPUT}/set.yaml");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_outrider"));
+    let ended = command.args(["render", "--manifests", &set, "-f", file, "-o", "diff"]).output().unwrap();
+    let [out, err] = [ended.stdout, ended.stderr].map(|text| String::from_utf8(text).unwrap());
+    assert!(ended.status.success(), "{err}");
+    (out, err)
+}
+
 /// Applies the diff of a file of this text to it, and returns the file and whether its layout was kept.
 fn patched(text: &str) -> (String, bool) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("app.yaml");
     std::fs::write(&file, text).unwrap();
     let path = file.to_str().unwrap();
-    let diff = render("set.yaml", &["-f", path, "-o", "diff"], "");
-    assert_eq!(diff.outcome, Outcome::Fine, "{}", diff.stderr);
-    assert!(diff.stdout.starts_with(&format!("--- {path}\n+++ {path}\n")), "{}", diff.stdout);
-    let keeps_layout = !diff.stderr.contains("replaces its layout too");
+    let (diff, said) = diff_of(path);
+    assert!(diff.starts_with(&format!("--- {path}\n+++ {path}\n")), "{diff}");
     let expected = values(&render("set.yaml", &["-f", path], "").stdout);
     let change = folder.path().join("change.diff");
-    std::fs::write(&change, &diff.stdout).unwrap();
+    std::fs::write(&change, &diff).unwrap();
     let applied = Command::new("patch").args(["--binary", "-p0", "-i"]).arg(&change).current_dir("/").output().unwrap();
     assert!(applied.status.success(), "{applied:?}");
     let after = std::fs::read_to_string(&file).unwrap();
     assert_eq!(values(&after), expected);
-    (after, keeps_layout)
+    (after, !said.contains("replaces its layout too"))
 }
 
 #[test]
@@ -378,6 +386,9 @@ fn a_diff_is_applied_by_patch_whatever_the_layout() {
         assert!(keeps_layout && after.starts_with("# The shop.") && after.contains("# selected"), "{after}");
         assert_eq!(after.matches('\r').count(), if text.contains('\r') { after.lines().count() } else { 0 });
     }
+    // Each line keeps its own end.
+    let (after, keeps_layout) = patched(&SHOP.replacen('\n', "\r\n", 2));
+    assert!(keeps_layout && after.starts_with("# The shop.\r\napiVersion: v1\r\nkind: ConfigMap\n"), "{after}");
     let block = "containers:\n      - name: app\n        image: nginx";
     let flow = SHOP.replace(block, "containers: [{name: app, image: nginx}]");
     let list = "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Pod\n  metadata: {name: p, labels: {team: a}}\n  \
@@ -401,4 +412,11 @@ fn a_diff_that_patch_does_not_apply_says_so() {
     let ran = render("set.yaml", &["-f", "-", "-o", "diff"], SHOP);
     assert!(ran.stderr.contains("patch does not apply the diff of stdin"), "{}", ran.stderr);
     assert!(ran.stdout.contains("+++"), "{}", ran.stdout);
+    // What a terminal would act on is written out.
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("app.yaml");
+    std::fs::write(&file, SHOP.replace("# selected", "# \u{202e}selected")).unwrap();
+    let (diff, said) = diff_of(file.to_str().unwrap());
+    assert!(said.contains("patch does not apply the diff of"), "{said}");
+    assert!(diff.contains("+++") && !diff.contains('\u{202e}'), "{diff}");
 }

@@ -15,7 +15,7 @@ use self::file::{Expected, TestFile, Verdict, files};
 use super::findings::{self, Case, Finding, Severity, Summary, json, junit, sarif};
 use super::offline::{OWN_NAMESPACE, OfflineModel};
 use super::render::inject::{Failure, Note, Rendered, Rules, render};
-use super::render::{namespaces, warn};
+use super::render::{namespaces, warn_of_typing};
 use super::report::{Report, ReportArgs};
 use super::streams::{Outcome, Streams, with_process_streams};
 use crate::input::{self, Identity, Manifest, identity};
@@ -95,7 +95,7 @@ pub fn run(args: &TestArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
     let (mut cases, mut is_readable) = (Vec::new(), true);
     for found in files(&args.paths) {
         let read = found.and_then(|path| TestFile::read(&path).map(|file| (path, file)));
-        let read = read.map_err(|messages| unusable(&messages, &mut report)).ok();
+        let read = read.map_err(|messages| report.errors(&messages)).ok();
         match read.and_then(|(path, file)| of_file(&path, &file, &mut report)) {
             Some(results) => cases.extend(results),
             None => is_readable = false,
@@ -130,12 +130,6 @@ pub fn run(args: &TestArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
     })
 }
 
-fn unusable(messages: &[String], report: &mut Report<'_>) {
-    for message in messages {
-        report.read(Severity::Error, message);
-    }
-}
-
 /// An object of the resources.
 struct Resource {
     identity: Option<Identity>,
@@ -149,28 +143,23 @@ fn of_file(path: &Path, file: &TestFile, report: &mut Report<'_>) -> Option<Vec<
     let sets = beside(&file.sets);
     let registry = registry(&Kinds::all());
     let exclusion = Arc::new(Exclusion::new(OWN_NAMESPACE, file.excluded_namespaces.iter().cloned()));
-    let texts = |errors: &[input::Error]| errors.iter().map(ToString::to_string).collect::<Vec<_>>();
     let loaded = standalone::load(&sets, &exclusion, &registry, Validate::Strict, None)
         .map_err(|found| report.unusable(&found))
         .ok()?;
     if let Some(no_set) = loaded.no_set {
-        unusable(&[format!("{}:1: {no_set}", path.display())], report);
+        report.read(Severity::Error, &format!("{}:1: {no_set}", path.display()));
         return None;
     }
     for warning in &loaded.warnings {
         report.read(Severity::Warning, warning);
     }
     let mut world = OfflineModel { registry, snapshot: loaded.snapshot, no_set: None, questions: Questions::Open };
-    let manifests = input::load(&beside(&file.resources)).map_err(|errors| unusable(&texts(&errors), report)).ok()?;
+    let manifests = input::load(&beside(&file.resources)).map_err(|errors| report.errors(&errors)).ok()?;
     namespaces::learn(&mut world, &manifests, Validate::Strict, report)?;
     let rules = Rules { namespace: file.namespace.as_deref().unwrap_or("default"), validate: Validate::Warn };
     let resources: Vec<Resource> = manifests.into_iter().map(|manifest| resource(manifest, rules, &world)).collect();
-    for Resource { rendered, .. } in &resources {
-        let (source, title, typing) = match rendered {
-            Ok(rendered) => (&rendered.source, &rendered.title, &rendered.typing),
-            Err(failure) => (&failure.source, &failure.title, &failure.typing),
-        };
-        warn(source, title, typing, report);
+    for resource in &resources {
+        warn_of_typing(&resource.rendered, report);
     }
     let case = |(index, expected): (usize, &Expected)| {
         let failed = |(steps, text): (Vec<&str>, String)| {

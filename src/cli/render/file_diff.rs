@@ -11,10 +11,14 @@ use serde_json::Value;
 
 use super::inject::Rendered;
 use crate::cli::diff::unified;
+use crate::visible::is_hidden;
 use engine::yaml::{self, Lists};
 
 /// Lines of a file that are compared: the time grows with the square of what differs.
 const MAX_LINES: usize = 5_000;
+
+/// How lines end in files of some editors.
+const RETURN: &str = "\r\n";
 
 /// The change of a file.
 pub struct FileDiff {
@@ -32,16 +36,16 @@ pub fn of_file(file: &str, objects: &[&Rendered]) -> Option<FileDiff> {
     }
     let [before, after] = [(|rendered| &rendered.before) as fn(&Rendered) -> &Value, |rendered| &rendered.after]
         .map(|value| objects.iter().map(|rendered| value(rendered).clone()).collect::<Vec<_>>());
-    let has_returns = text.contains("\r\n");
-    let lines = if has_returns { text.replace("\r\n", "\n") } else { text.clone() };
     let in_its_layout = [Lists::AtKey, Lists::Indented].into_iter().find_map(|lists| {
-        let [before, text] = [&before, &after].map(|values| yaml::write_documents_with(values, lists));
-        merge(&before, &lines, &text).filter(|merged| holds(merged, &after))
+        let [before, merged] = [&before, &after].map(|values| yaml::write_documents_with(values, lists));
+        merge(&before, &text, &merged).filter(|merged| holds(merged, &after))
     });
     let keeps_layout = in_its_layout.is_some();
     let merged = in_its_layout.unwrap_or_else(|| yaml::write_documents(&after));
-    let merged = if has_returns { merged.replace('\n', "\r\n") } else { merged };
-    Some(FileDiff { text: unified(&text, &merged, file, file), keeps_layout })
+    let diff = unified(&text, &merged, file, file);
+    // What is hidden is written out where it is printed, so that the lines are no longer those of the file.
+    let is_printed_as_it_is = !diff.replace(RETURN, "\n").contains(is_hidden);
+    is_printed_as_it_is.then_some(FileDiff { text: diff, keeps_layout })
 }
 
 /// Whether a text is these objects.
@@ -52,8 +56,10 @@ fn holds(text: &str, objects: &[Value]) -> bool {
 /// Makes in `text` the change from `before` to `after`. An added line goes behind the line that precedes it in `after`, or in front
 /// of the one that follows, whichever the text has.
 fn merge(before: &str, text: &str, after: &str) -> Option<String> {
-    let places = places(before, text);
+    let places = places(before, &text.replace(RETURN, "\n"));
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    // An added line ends as the lines of the file do.
+    let end = if text.contains(RETURN) { RETURN } else { "\n" };
     let mut added: BTreeMap<usize, String> = BTreeMap::new();
     let mut removed = BTreeSet::new();
     let mut at: usize = 0;
@@ -67,7 +73,7 @@ fn merge(before: &str, text: &str, after: &str) -> Option<String> {
             Line::Insert(line) => {
                 let behind = at.checked_sub(1).and_then(|at| *places.get(at)?).and_then(|place| place.checked_add(1));
                 let in_front = if at == places.len() { Some(lines.len()) } else { *places.get(at)? };
-                added.entry(behind.or(in_front)?).or_default().push_str(line);
+                added.entry(behind.or(in_front)?).or_default().push_str(&line.replace('\n', end));
             }
         }
     }
@@ -80,7 +86,7 @@ fn merge(before: &str, text: &str, after: &str) -> Option<String> {
     }
     if let Some(last) = added.get(&lines.len()) {
         if !merged.is_empty() && !merged.ends_with('\n') {
-            merged.push('\n');
+            merged.push_str(end);
         }
         merged.push_str(last);
     }

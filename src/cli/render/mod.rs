@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 
-use self::inject::{Fate, Rendered, Rules, render};
+use self::inject::{Failure, Fate, Rendered, Rules, render};
 use super::findings::{Finding, Severity, Summary};
 use super::namespace::namespace;
 use super::offline::{OfflineModel, OfflineModelArgs};
@@ -125,18 +125,23 @@ pub fn run(args: &RenderArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> 
     let mut report = Report::new(&args.report);
     let rendered = render_files(args, streams.stdin, &mut report);
     let numbers = rendered.as_ref().map(|(all, _, failed)| numbers(all, *failed)).unwrap_or_default();
+    let printed = rendered.as_ref().filter(|(_, outcome, _)| *outcome == Outcome::Fine).map(|(all, ..)| {
+        let (text, notes) = output::print(all, args.output);
+        note_what_is_odd(all, args.output, notes, &mut report);
+        text
+    });
     match args.output.findings() {
         Some(format) => report.print(format, "render", &numbers, streams.stdout, streams.stderr)?,
         None => report.print_text(streams.stderr)?,
     }
-    let Some((all, mut outcome, _)) = rendered else { return Ok(Outcome::BadInput) };
+    let Some((_, mut outcome, _)) = rendered else { return Ok(Outcome::BadInput) };
     if report.count(Severity::Warning) > 0 {
         outcome = args.world.warned(outcome, streams.stderr)?;
     }
     if args.output.findings().is_none() {
         report.sum_up(&numbers, streams.stderr)?;
-        if outcome == Outcome::Fine {
-            streams.stdout.write_all(output::print(&all, args.output).as_bytes())?;
+        if let Some(text) = printed.filter(|_| outcome == Outcome::Fine) {
+            streams.stdout.write_all(text.as_bytes())?;
         }
     }
     Ok(outcome)
@@ -178,11 +183,7 @@ fn render_files(
     let manifests = load(args, stdin, report)?;
     namespaces::learn(&mut world, &manifests, args.world.of_sets(), report)?;
     let rules = Rules { namespace: &args.namespace, validate: args.world.of_workloads() };
-    let (all, outcome, failed) = render_all(manifests, rules, &world, report);
-    if outcome == Outcome::Fine {
-        note_what_is_odd(&all, args.output, report);
-    }
-    Some((all, outcome, failed))
+    Some(render_all(manifests, rules, &world, report))
 }
 
 /// Every object, how the command ends with them, and how many failed.
@@ -220,22 +221,29 @@ fn render_all(
 }
 
 /// Reports warnings about an object.
-pub(super) fn warn(source: &str, title: &str, warnings: &[String], report: &mut Report<'_>) {
+fn warn(source: &str, title: &str, warnings: &[String], report: &mut Report<'_>) {
     for warning in warnings {
         report.add(Finding::of(Severity::Warning, source, format!("{title}: {warning}")));
     }
 }
 
+/// Reports how an object is written.
+pub(super) fn warn_of_typing(rendered: &Result<Rendered, Box<Failure>>, report: &mut Report<'_>) {
+    let (source, title, typing) = match rendered {
+        Ok(rendered) => (&rendered.source, &rendered.title, &rendered.typing),
+        Err(failure) => (&failure.source, &failure.title, &failure.typing),
+    };
+    warn(source, title, typing, report);
+}
+
 /// What the output does not say for itself.
-fn note_what_is_odd(all: &[Rendered], format: Format, report: &mut Report<'_>) {
+fn note_what_is_odd(all: &[Rendered], format: Format, of_output: Vec<String>, report: &mut Report<'_>) {
     if !all.iter().any(|rendered| rendered.has_pods || rendered.is_changed()) {
         let text = "no object is a pod or has a pod template, and no admission plugin changes one, so nothing changes";
         report.add(Finding::bare(Severity::Note, text));
     }
-    if format == Format::Diff {
-        for note in output::notes_on_diffs(all) {
-            report.add(Finding::bare(Severity::Note, note));
-        }
+    for note in of_output {
+        report.add(Finding::bare(Severity::Note, note));
     }
     if format == Format::Patch {
         for rendered in all.iter().filter(|rendered| !output::has_target(rendered)) {
@@ -257,9 +265,7 @@ fn load(args: &RenderArgs, stdin: &mut dyn Read, report: &mut Report<'_>) -> Opt
             Err(unreadable) => errors.extend(unreadable),
         }
     }
-    for error in &errors {
-        report.read(Severity::Error, &error.to_string());
-    }
+    report.errors(&errors);
     if manifests.is_empty() && errors.is_empty() {
         let name =
             |file: &PathBuf| if file.as_os_str() == "-" { "stdin".to_owned() } else { file.display().to_string() };

@@ -8,44 +8,50 @@ use super::inject::{Fate, Rendered};
 use crate::cli::diff::unified;
 use engine::yaml;
 
-/// Prints all objects in a format.
-pub fn print(all: &[Rendered], format: Format) -> String {
-    match format {
+/// Prints all objects in a format; and what a reader must know beside it.
+pub fn print(all: &[Rendered], format: Format) -> (String, Vec<String>) {
+    let text = match format {
         Format::Yaml => yaml::write_documents(&all.iter().map(|rendered| rendered.after.clone()).collect::<Vec<_>>()),
         Format::Json => line(&objects(all)),
-        Format::Diff => files(all)
-            .map(|(file, objects)| of_file(file, &objects).map_or_else(|| diffs(&objects), |diff| diff.text))
-            .collect(),
+        Format::Diff => return diffs_of_files(all),
         Format::Patch => patches(all),
         // Findings, and no objects.
         Format::Findings | Format::Sarif => String::new(),
-    }
+    };
+    (text, Vec::new())
 }
 
 fn changed(all: &[Rendered]) -> impl Iterator<Item = &Rendered> {
-    all.iter().filter(|rendered| !rendered.patch.is_empty())
+    all.iter().filter(|rendered| rendered.is_changed())
 }
 
 /// The objects of each file, in their order.
 fn files(all: &[Rendered]) -> impl Iterator<Item = (&str, Vec<&Rendered>)> {
     all.chunk_by(|one, other| file_of(one) == file_of(other)).filter_map(|objects| {
         let file = file_of(objects.first()?);
-        objects.iter().any(|rendered| !rendered.patch.is_empty()).then(|| (file, objects.iter().collect()))
+        objects.iter().any(Rendered::is_changed).then(|| (file, objects.iter().collect()))
     })
 }
 
-/// What a reader of the diffs must know: files whose layout they replace, and those that they do not apply to.
-pub fn notes_on_diffs(all: &[Rendered]) -> Vec<String> {
-    let note = |(file, objects): (&str, Vec<&Rendered>)| match of_file(file, &objects) {
-        Some(diff) if diff.keeps_layout => None,
-        Some(_) => Some(format!("the diff of {file} replaces its layout too, and leaves out its comments")),
-        None => Some(format!("patch does not apply the diff of {file}, which shows objects as they are printed")),
-    };
-    files(all).filter_map(note).collect()
+/// The diffs, with notes of files whose layout they replace, and of those that they do not apply to.
+fn diffs_of_files(all: &[Rendered]) -> (String, Vec<String>) {
+    let (mut text, mut notes) = (String::new(), Vec::new());
+    for (file, objects) in files(all) {
+        let Some(diff) = of_file(file, &objects) else {
+            notes.push(format!("patch does not apply the diff of {file}, which shows objects as they are printed"));
+            text.push_str(&diffs(&objects));
+            continue;
+        };
+        if !diff.keeps_layout {
+            notes.push(format!("the diff of {file} replaces its layout too, and leaves out its comments"));
+        }
+        text.push_str(&diff.text);
+    }
+    (text, notes)
 }
 
 fn diffs(objects: &[&Rendered]) -> String {
-    objects.iter().filter(|rendered| !rendered.patch.is_empty()).map(|rendered| diff(rendered)).collect()
+    objects.iter().filter(|rendered| rendered.is_changed()).map(|rendered| diff(rendered)).collect()
 }
 
 fn line(value: &Value) -> String {
@@ -79,7 +85,7 @@ fn patches(all: &[Rendered]) -> String {
 
 /// Whether a patch of a kustomization can select it: without a name, it would select every object of the kind.
 pub fn has_target(rendered: &Rendered) -> bool {
-    rendered.patch.is_empty() || !rendered.identity.name.is_empty()
+    !rendered.is_changed() || !rendered.identity.name.is_empty()
 }
 
 /// The target is named as kustomize names the target of a patch; the name is a regular expression there.
