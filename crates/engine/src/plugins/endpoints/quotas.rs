@@ -129,8 +129,8 @@ impl Validating<Snapshot> for QuotaValidation {
                 return Ok(());
             }
         };
-        // What is missing of what it was counts as more than before.
-        let old = old.map(Decoded::even_if_cut);
+        // What was too large to be read counts as nothing, so that all that the object has now is more than before.
+        let old = old.and_then(|old| old.whole().ok());
         let name = new.said_name(&request.name);
         let limiting = concerned.plugins.iter().filter_map(|(plugin, _)| match &plugin.settings {
             Settings::ResourceQuota(settings) => Some(settings),

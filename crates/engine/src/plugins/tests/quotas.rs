@@ -389,6 +389,18 @@ fn plugins_that_do_not_bind_the_user_refuse_no_object_for_its_size() {
     }
 }
 
+/// What was too large to be read counts as nothing, so that the object has more than before.
+#[test]
+fn an_update_of_what_was_too_large_is_judged_as_a_creation() {
+    let world = world(&json!([{"resource": "pods", "matchContains": ["cpu"]}]), &[]);
+    let now = pod(json!({"cpu": "1"}));
+    assert_eq!(said(&world, &review("Pod", "resize", Some(&now), &now)), "");
+    let mut large = now.clone();
+    large["containers"] = vec![now["containers"][0].clone(); 40_001].into();
+    let refusal = said(&world, &review("Pod", "resize", Some(&large), &now));
+    assert!(refusal.contains("insufficient quota to consume: cpu"), "{refusal}");
+}
+
 /// The labels of a namespace that was created a moment ago are not known.
 #[test]
 fn plugins_that_do_not_bind_the_user_keep_no_request_waiting_for_its_namespace() {
