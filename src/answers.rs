@@ -3,11 +3,19 @@
 
 use std::time::Duration;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
+use kube::api::ListParams;
 use kube::core::Status;
 use tokio::time::timeout;
 
 /// Time limit for a request, or for a few that belong together. On a connection that broke silently no answer ever arrives.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What asks for the page of a list behind this one; `None` behind the last.
+pub fn next_page(params: ListParams, page: &ListMeta) -> Option<ListParams> {
+    let token = page.continue_.as_deref().filter(|token| !token.is_empty())?;
+    Some(params.continue_token(token))
+}
 
 /// The API server did not answer within this time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -5,7 +5,6 @@ use kube::{Resource, ResourceExt as _};
 
 use super::Key;
 use super::scope::Scoped;
-pub use crate::watch::owners::controller_among;
 
 /// The reference that makes `owner` the controller of an object. The object goes with it, and before it where the deletion is a
 /// foreground one. None for an owner that is not stored yet.

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::error::Error;
-use crate::answers::{code, to_user, within};
+use crate::answers::{code, next_page, to_user, within};
 use crate::field_managers::{UNINSTALL, patching};
 use crate::kind::Kind;
 
@@ -109,16 +109,14 @@ impl Retirement {
     /// The objects that have a finalizer of ours, of those that are meant.
     async fn held(&self, client: &Client, is_meant: impl Fn(&ObjectMeta) -> bool) -> Result<Vec<ObjectMeta>, Error> {
         let all: Api<DynamicObject> = Api::all_with(client.clone(), &self.objects);
-        let (mut held, mut params) = (Vec::new(), ListParams::default().limit(PAGE));
-        loop {
+        let (mut held, mut next) = (Vec::new(), Some(ListParams::default().limit(PAGE)));
+        while let Some(params) = next {
             let page = self.ask(all.list_metadata(&params)).await?;
+            next = next_page(params, &page.metadata);
             let found = page.items.into_iter().map(|object| object.metadata);
             held.extend(found.filter(|object| is_meant(object) && self.holds(object)).map(identity));
-            match page.metadata.continue_.filter(|token| !token.is_empty()) {
-                Some(token) => params = params.continue_token(&token),
-                None => return Ok(held),
-            }
         }
+        Ok(held)
     }
 
     async fn release(&self, client: &Client, dry_run: bool) -> Result<Outcome, Error> {

@@ -97,7 +97,7 @@ fn spec() -> JSONSchemaProps {
     });
     let fields = general.into_iter().chain(sections);
     let spec = requiring(&["plugin"], object("Which plugin, for which requests, with which configuration.", fields));
-    let never_fails = [Plugin::EventRateLimit, Plugin::PodTopologyLabels].map(|plugin| {
+    let never_fails = Plugin::ALL.into_iter().filter(|plugin| plugin.never_fails()).map(|plugin| {
         cel(
             format!("self.plugin != '{plugin}' || !has(self.failurePolicy) || self.failurePolicy != 'Fail'"),
             format!("failurePolicy must be Ignore for plugin: {plugin}"),

@@ -8,10 +8,10 @@ use admission::bounded::beginning;
 use admission::{Answer, Decision, Unserved};
 use serde::Deserialize;
 
+use super::reply::LONGEST_SENTENCE;
+
 /// Longest name in a line, in bytes: no object of Kubernetes has a longer one, and the body of a client may hold anything.
 const LONGEST_NAME: usize = 512;
-/// Longest sentence in a line, in bytes.
-const LONGEST_SENTENCE: usize = 8 * 1024;
 
 fn shortened(name: &str) -> &str {
     beginning(name, LONGEST_NAME)

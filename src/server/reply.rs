@@ -12,8 +12,8 @@ use http_body_util::Full;
 /// Longest piece of a request that is repeated in a reply or a log, in characters.
 const LONGEST_ECHO: usize = 128;
 
-/// Longest sentence of a reply, in bytes.
-const LONGEST_SENTENCE: usize = 8 * 1024;
+/// Longest sentence of a reply or a log, in bytes.
+pub(super) const LONGEST_SENTENCE: usize = 8 * 1024;
 
 /// The reply to a review or a conversion.
 pub fn json(body: Vec<u8>) -> Response<Full<Bytes>> {

@@ -93,7 +93,7 @@ impl PatchWriter {
     }
 
     /// The same with a value.
-    pub fn add_value(&mut self, pointer: &str, value: &Value) {
+    fn add_value(&mut self, pointer: &str, value: &Value) {
         self.operation("add", pointer, |out| push_value(out, value));
     }
 
@@ -147,6 +147,17 @@ impl PatchWriter {
                 }
             }
         }
+    }
+
+    /// The same as [`Self::set_members`] with texts.
+    pub fn set_texts<'t>(
+        &mut self,
+        pointer: &str,
+        present: Present,
+        members: impl IntoIterator<Item = (&'t str, &'t str)>,
+    ) {
+        let members: Vec<(&str, String)> = members.into_iter().map(|(key, text)| (key, quoted(text))).collect();
+        self.set_members(pointer, present, members.iter().map(|(key, json)| (*key, json.as_str())));
     }
 
     /// Sets members of the map at `pointer`, creating the map where it is absent. Values are written as they are.

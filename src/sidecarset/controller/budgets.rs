@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use tokio::time::timeout;
 
-use crate::answers::{NoAnswer, REQUEST_TIMEOUT, said};
+use crate::answers::{NoAnswer, REQUEST_TIMEOUT, next_page, said};
 use crate::sidecarset::rollout::{Disruption, Disruptions};
 use crate::watch::deployment::SelectorText;
 use crate::watch::partial::Partial;
@@ -84,15 +84,13 @@ impl DisruptionBudgets {
     }
 
     async fn list(&self) -> Result<Disruptions, String> {
-        let (mut found, mut params) = (Vec::new(), ListParams::default().limit(PAGE));
-        loop {
+        let (mut found, mut next) = (Vec::new(), Some(ListParams::default().limit(PAGE)));
+        while let Some(params) = next {
             let page = self.api.list(&params).await.map_err(|error| said(&error))?;
+            next = next_page(params, &page.metadata);
             found.extend(page.items.iter().filter_map(disruption));
-            match page.metadata.continue_.filter(|token| !token.is_empty()) {
-                Some(token) => params = params.continue_token(&token),
-                None => return Ok(Disruptions::of(found)),
-            }
         }
+        Ok(Disruptions::of(found))
     }
 }
 

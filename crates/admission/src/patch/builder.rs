@@ -97,17 +97,14 @@ impl PatchBuilder {
     }
 
     /// Gives the map at `pointer` these members, each where nothing, `null` or what `is_absent` is there; the keys need no escaping. The map
-    /// is searched for once, so that this costs less than to set each.
-    ///
-    /// # Errors
-    /// The members, where no map is there.
+    /// is searched for once, so that this costs less than to set each. Nothing happens where no map is there.
     pub fn fill<const N: usize>(
         &mut self,
         pointer: &str,
         members: [(&'static str, Value); N],
         is_absent: impl Fn(&Value, &Value) -> bool,
-    ) -> Result<(), [(&'static str, Value); N]> {
-        let Some(Value::Object(map)) = at_mut(&mut self.document, pointer) else { return Err(members) };
+    ) {
+        let Some(Value::Object(map)) = at_mut(&mut self.document, pointer) else { return };
         let mut place = String::with_capacity(pointer.len() + 32);
         place.push_str(pointer);
         place.push('/');
@@ -119,7 +116,6 @@ impl PatchBuilder {
                 map.insert(key.to_owned(), value);
             }
         }
-        Ok(())
     }
 
     /// Removes the value at `pointer`, if there is one.

@@ -90,20 +90,11 @@ impl Change<'_> {
             words
                 .push(format!("set the pull policy of {pulled} image{} to Always", if pulled == 1 { "" } else { "s" }));
         }
-        if !self.node_labels.is_empty() {
-            let labels: Vec<String> =
-                self.node_labels.iter().take(SAID).map(|(key, value)| format!("{key}={value}")).collect();
-            words.push(format!("add the node selector {}", labels.join(",")));
-        }
-        if !self.labels.is_empty() {
-            let labels: Vec<String> =
-                self.labels.iter().take(SAID).map(|(key, value)| format!("{key}={value}")).collect();
-            words.push(format!("add the labels {}", labels.join(",")));
-        }
-        if !self.annotations.is_empty() {
-            let annotations: Vec<String> =
-                self.annotations.iter().take(SAID).map(|(key, value)| format!("{key}={value}")).collect();
-            words.push(format!("add the annotations {}", annotations.join(",")));
+        let pairs =
+            [("node selector", &self.node_labels), ("labels", &self.labels), ("annotations", &self.annotations)];
+        for (what, pairs) in pairs.into_iter().filter(|(_, pairs)| !pairs.is_empty()) {
+            let said: Vec<String> = pairs.iter().take(SAID).map(|(key, value)| format!("{key}={value}")).collect();
+            words.push(format!("add the {what} {}", said.join(",")));
         }
         words.extend(self.storage_class.iter().map(|class| format!("set the storage class {class}")));
         match &self.tolerations {

@@ -148,6 +148,11 @@ impl Plugin {
         Self::ALL.into_iter().find(|plugin| plugin.name() == name)
     }
 
+    /// Whether no request may fail because the webhook does not answer.
+    pub const fn never_fails(self) -> bool {
+        matches!(self, Self::EventRateLimit | Self::PodTopologyLabels)
+    }
+
     /// Whether it decides in the one call for new pods.
     pub const fn is_of_pods(self) -> bool {
         !matches!(

@@ -320,9 +320,8 @@ impl<'a> Spec<'a> {
             patch.add(&format!("/spec/volumes/{index}/image/pullPolicy"), &always);
         }
         let labels = self.node_selector.as_ref().map_or(Present::Absent, |labels| Present::Len(labels.len()));
-        let added: Vec<(&str, String)> =
-            self.selected.iter().map(|(key, value)| (key.as_str(), quoted(value))).collect();
-        patch.set_members("/spec/nodeSelector", labels, added.iter().map(|(key, value)| (*key, value.as_str())));
+        let selected = self.selected.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        patch.set_texts("/spec/nodeSelector", labels, selected);
         self.patch_tolerations(before, &mut patch);
         patch
     }

@@ -41,8 +41,7 @@ struct Place {
 
 impl AllowLists {
     /// Lists by namespace.
-    pub fn of<'l>(lists: impl IntoIterator<Item = (&'l String, &'l String)>) -> Self {
-        let sorted: BTreeMap<_, _> = lists.into_iter().filter(|(_, list)| !list.is_empty()).collect();
+    pub fn of(lists: &BTreeMap<String, String>) -> Self {
         let mut text = String::new();
         let mut add = |part: &str| {
             text.push_str(part);
@@ -50,7 +49,7 @@ impl AllowLists {
             u32::try_from(text.len()).unwrap_or(u32::MAX)
         };
         let mut name = 0;
-        let places = sorted.into_iter().map(|(namespace, labels)| {
+        let places = lists.iter().filter(|(_, labels)| !labels.is_empty()).map(|(namespace, labels)| {
             let (list, end) = (add(namespace), add(labels));
             Place { name: std::mem::replace(&mut name, end), list, end }
         });

@@ -80,10 +80,10 @@ fn judge(object: &Value, old: Option<&Value>, world: &Snapshot, findings: &mut F
 
 /// An older build let through more than may be written now.
 fn check_default_tolerations(object: &Value, old: Option<&Value>, findings: &mut Findings) {
-    let list = |object: &Value| object.pointer("/spec/podTolerationRestriction/default").cloned().unwrap_or_default();
-    let (now, most) = (list(object), usize::from(MAX_DEFAULT_TOLERATIONS));
-    let length = now.as_array().map_or(0, Vec::len);
-    if length > most && old.is_none_or(|old| list(old) != now) {
+    const LIST: &str = "/spec/podTolerationRestriction/default";
+    let (now, most) = (object.pointer(LIST), usize::from(MAX_DEFAULT_TOLERATIONS));
+    let length = now.and_then(Value::as_array).map_or(0, Vec::len);
+    if length > most && old.is_none_or(|old| old.pointer(LIST) != now) {
         let path = Path::new("spec").child("podTolerationRestriction").child("default");
         findings.errors.push(Error::too_many(&path, length, most));
     }

@@ -16,6 +16,13 @@ pub const LISTS: &[(&str, usize)] =
 /// How much of a set is decoded.
 pub const LIMIT: ObjectLimit = ObjectLimit { lists: LISTS, ..ObjectLimit::STORABLE };
 
+/// What of a spec is larger than may be written: the list, or none for all values together; its size, and the most that it may have.
+pub fn beyond(spec: &Value) -> Option<(Option<&'static str>, usize, usize)> {
+    let values = || Some(count_values(spec)).filter(|values| *values > MAX_VALUES);
+    let list = too_long(spec).map(|(list, length, most)| (Some(list), length, most));
+    list.or_else(|| values().map(|values| (None, values, MAX_VALUES)))
+}
+
 /// The list of a spec that is too long, its length, and the most that it may have.
 pub fn too_long(spec: &Value) -> Option<(&'static str, usize, usize)> {
     let length = |name: &str| spec.get(name).and_then(Value::as_array).map_or(0, Vec::len);

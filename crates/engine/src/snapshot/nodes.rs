@@ -43,7 +43,11 @@ impl WhileRead for Nodes {
         self.known.remove(name);
     }
 
-    fn is_complete(&mut self) -> &mut bool {
-        &mut self.is_complete
+    fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    fn complete(&mut self) {
+        self.is_complete = true;
     }
 }

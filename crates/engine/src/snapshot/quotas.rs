@@ -98,8 +98,12 @@ impl WhileRead for Quotas {
         }
     }
 
-    fn is_complete(&mut self) -> &mut bool {
-        &mut self.is_complete
+    fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    fn complete(&mut self) {
+        self.is_complete = true;
     }
 }
 

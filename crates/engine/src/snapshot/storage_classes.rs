@@ -19,7 +19,11 @@ impl WhileRead for StorageClasses {
         self.forget(name);
     }
 
-    fn is_complete(&mut self) -> &mut bool {
-        &mut self.is_complete
+    fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    fn complete(&mut self) {
+        self.is_complete = true;
     }
 }

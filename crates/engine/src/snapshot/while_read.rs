@@ -22,14 +22,16 @@ pub trait WhileRead: Debug + Clone + Default {
     fn remove(&mut self, key: &Self::Key);
 
     /// Whether all objects that there are have been seen.
-    fn is_complete(&mut self) -> &mut bool;
+    fn is_complete(&self) -> bool;
+
+    /// Notes that they have.
+    fn complete(&mut self);
 }
 
 /// All objects of such a kind.
 #[derive(Debug, Default)]
 pub struct ListWhileRead<V> {
     known: Arc<V>,
-    is_complete: bool,
 }
 
 impl<V: WhileRead<Key: Clone>> Collection for ListWhileRead<V> {
@@ -42,11 +44,8 @@ impl<V: WhileRead<Key: Clone>> Collection for ListWhileRead<V> {
             Change::Is(key, value) => Arc::make_mut(&mut self.known).insert(key.clone(), value.clone()),
             Change::Gone(key) if self.known.get(key).is_none() => return Effect::None,
             Change::Gone(key) => Arc::make_mut(&mut self.known).remove(key),
-            Change::Listed if self.is_complete => return Effect::None,
-            Change::Listed => {
-                self.is_complete = true;
-                *Arc::make_mut(&mut self.known).is_complete() = true;
-            }
+            Change::Listed if self.known.is_complete() => return Effect::None,
+            Change::Listed => Arc::make_mut(&mut self.known).complete(),
             Change::Unwatched => *self = Self::default(),
         }
         Effect::Decisions

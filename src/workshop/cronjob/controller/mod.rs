@@ -22,6 +22,7 @@ use self::watched_job::WatchedJob;
 use super::NAME;
 use super::api::CronJob;
 use super::reconcile::{ChildJob, Decision, Plan, is_child, reconcile};
+use crate::answers::next_page;
 use crate::controller::apply::{Error, request};
 use crate::controller::{Again, Context, Key, Operator, Store};
 use crate::events::{BackgroundEvents, Events};
@@ -164,14 +165,12 @@ impl Controller {
     async fn live_jobs(&self, cronjob: &CronJob) -> Result<Vec<ChildJob>, Error> {
         let key = Key::of(cronjob);
         let api = Api::<WatchedJob>::namespaced(self.client.clone(), &key.namespace);
-        let (mut all, mut params) = (Vec::new(), ListParams::default().limit(PAGE));
-        loop {
+        let (mut all, mut next) = (Vec::new(), Some(ListParams::default().limit(PAGE)));
+        while let Some(params) = next {
             let page = request::<WatchedJob, _>(&key, api.list(&params)).await?;
-            all.extend(page.items);
-            match page.metadata.continue_.filter(|token| !token.is_empty()) {
-                Some(token) => params = params.continue_token(&token),
-                None => return Ok(children(all.iter(), cronjob)),
-            }
+            next = next_page(params, &page.metadata);
+            all.extend(children(page.items.iter(), cronjob));
         }
+        Ok(all)
     }
 }

@@ -4,7 +4,8 @@ use k8s_openapi::api::batch::v1::{Job, JobCondition, JobStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Deserializer};
 
-use crate::controller::owner::{self, owner_key};
+use crate::controller::owner::owner_key;
+use crate::watch::owners::controller_among;
 use crate::watch::resource_of_kind;
 use crate::workshop::cronjob::api::CronJob;
 use crate::workshop::cronjob::reconcile::ChildJob;
@@ -41,7 +42,7 @@ impl<'de> Deserialize<'de> for WatchedJob {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Whole { metadata, status } = Whole::deserialize(deserializer)?;
         let mut kept = Self { metadata: identity(&metadata), status: None };
-        kept.metadata.owner_references = owner::controller_among(metadata.owner_references);
+        kept.metadata.owner_references = controller_among(metadata.owner_references);
         if owner_key::<CronJob, Self>(&kept).is_none() {
             kept.metadata.owner_references = None;
             return Ok(kept);

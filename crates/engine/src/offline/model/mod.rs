@@ -196,12 +196,10 @@ fn compile_all(
 fn stored_larger(manifest: &Manifest) -> Option<String> {
     manifest.value.pointer("/metadata/uid").and_then(Value::as_str).filter(|uid| !uid.is_empty())?;
     let spec = manifest.value.get("spec")?;
-    if let Some((list, length, most)) = size::too_long(spec) {
-        return Some(format!("spec.{list} has {length} elements, and at most {most} may be written"));
-    }
-    let values = size::count_values(spec);
-    (values > size::MAX_VALUES)
-        .then(|| format!("its spec has {values} values, and at most {} may be written", size::MAX_VALUES))
+    size::beyond(spec).map(|(list, found, most)| match list {
+        Some(list) => format!("spec.{list} has {found} elements, and at most {most} may be written"),
+        None => format!("its spec has {found} values, and at most {most} may be written"),
+    })
 }
 
 fn configuration(map: Option<(String, ConfigurationMap)>, warnings: &mut Vec<String>) -> Arc<Configuration> {

@@ -30,7 +30,7 @@ pub(super) fn calling(
 ) -> (Option<FailurePolicy>, Option<u8>) {
     match Plugin::named(&spec.plugin) {
         Some(Plugin::OwnerReferencesPermissionEnforcement) => (policy.or(Some(FailurePolicy::Ignore)), seconds),
-        Some(plugin @ (Plugin::EventRateLimit | Plugin::PodTopologyLabels)) => {
+        Some(plugin) if plugin.never_fails() => {
             let (what, waiting) = match plugin {
                 Plugin::EventRateLimit => {
                     ("events are the busiest of writes, and none may depend on Outrider", "every event")

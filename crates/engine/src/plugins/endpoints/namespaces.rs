@@ -5,9 +5,7 @@ use std::sync::Arc;
 use admission::patch::Present;
 use admission::registry::{FailurePolicy, MatchCondition, Namespaces, Resource, Rule, Scope};
 use admission::review::UserInfo;
-use admission::{
-    Findings, Mutating, ObjectLimit, Operation, PatchWriter, Request, Unserved, Validating, Verdict, patch,
-};
+use admission::{Findings, Mutating, ObjectLimit, Operation, PatchWriter, Request, Unserved, Validating, Verdict};
 
 use super::entries::Group;
 use super::report::Report;
@@ -131,17 +129,17 @@ impl Validating<Snapshot> for LifecycleValidation {
             return Ok(());
         }
         let name = old.even_if_cut().said_name(&request.name);
-        let mut report = Report::default();
+        let old = old.whole();
         let chosen = (Plugin::NamespaceLifecycle, self.group);
-        let old = match old.whole() {
+        let concerned = concerned(snapshot, old.ok(), name, &request.user_info, chosen);
+        let old = match old {
             Ok(old) => old,
             Err(exceeded) => {
-                let concerned = concerned(snapshot, None, name, &request.user_info, chosen);
                 refuse_unread(&concerned, object_too_large(exceeded), findings);
                 return Ok(());
             }
         };
-        let concerned = concerned(snapshot, Some(old), name, &request.user_info, chosen);
+        let mut report = Report::default();
         report.judge(concerned, request, |plugin| match &plugin.settings {
             Settings::NamespaceLifecycle(settings) => Ok(settings.check(old, name)),
             _ => Ok(Ok(())),
@@ -182,10 +180,9 @@ impl Mutating<Snapshot> for LabellingMutation {
             }
         }
         let labels = new.metadata.labels.as_ref().map_or(Present::Absent, |labels| Present::Len(labels.len()));
-        let members: Vec<(&str, String)> =
-            added.iter().map(|(key, value)| (key.as_str(), patch::quoted(value))).collect();
         let mut writer = PatchWriter::default();
-        writer.set_members("/metadata/labels", labels, members.iter().map(|(key, value)| (*key, value.as_str())));
+        let members = added.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        writer.set_texts("/metadata/labels", labels, members);
         Ok(report.into_verdict(reasons::NO_MATCH, writer))
     }
 }

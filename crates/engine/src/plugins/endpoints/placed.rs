@@ -1,6 +1,6 @@
 //! Bindings, and pods that name their node, under `PodTopologyLabels`.
 
-use admission::patch::{Present, quoted};
+use admission::patch::Present;
 use admission::registry::{FailurePolicy, MatchCondition, Namespaces, Resource, Rule};
 use admission::{Mutating, Operation, PatchWriter, Request, Unserved, Verdict};
 
@@ -81,7 +81,6 @@ impl Mutating<Snapshot> for PlacedMutation {
 fn set(patch: &mut PatchWriter, pointer: &str, own: Option<&BorrowedMap<'_>>, mut members: Vec<(String, String)>) {
     members.sort_unstable();
     members.dedup();
-    let members: Vec<(String, String)> = members.into_iter().map(|(key, value)| (key, quoted(&value))).collect();
     let present = own.map_or(Present::Absent, |own| Present::Len(own.len()));
-    patch.set_members(pointer, present, members.iter().map(|(key, value)| (key.as_str(), value.as_str())));
+    patch.set_texts(pointer, present, members.iter().map(|(key, value)| (key.as_str(), value.as_str())));
 }

@@ -64,18 +64,8 @@ impl Filler<'_> {
     }
 
     /// Gives the map at the pointer these fields, each where it has none or, of a text, the empty one. The map is searched for once.
-    ///
-    /// # Errors
-    /// As [`Self::fill`].
-    pub fn fill_zeros<const N: usize>(
-        &mut self,
-        map: &str,
-        fields: [(&'static str, Value); N],
-    ) -> Result<(), PatchError> {
-        // Where no map is there, there is no room either, or a field of `null` above.
-        let filled = self.0.fill(map, fields, |present, value| value.is_string() && present.as_str() == Some(""));
-        let Err(fields) = filled else { return Ok(()) };
-        fields.into_iter().try_for_each(|(field, value)| self.fill(map, field, Absent::Zero, value))
+    pub fn fill_zeros<const N: usize>(&mut self, map: &str, fields: [(&'static str, Value); N]) {
+        self.0.fill(map, fields, |present, value| value.is_string() && present.as_str() == Some(""));
     }
 
     /// Whether everything on the way down to `map` is a map or not there.

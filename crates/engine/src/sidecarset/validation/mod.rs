@@ -36,7 +36,7 @@ use serde_json::Value;
 use self::node::Node;
 pub use self::shape::{FieldValidation, told, unknown_fields};
 use super::api::{API_VERSION, KIND};
-use super::size::{LIMIT, MAX_VALUES, count_values, too_long};
+use super::size::{LIMIT, beyond};
 use crate::snapshot::Snapshot;
 
 /// Validates a `SidecarSet` when it is created and when it changes.
@@ -170,13 +170,9 @@ fn named_faults(
 ) -> ErrorList {
     let (metadata, spec) = (Node::root(object, "metadata"), Node::root(object, "spec"));
     let mut errors = ErrorList::new();
-    if let Some((list, length, most)) = too_long(spec.value) {
-        errors.push(Error::too_many(&spec.path.child(list), length, most));
-        return errors;
-    }
-    let values = count_values(spec.value);
-    if values > MAX_VALUES {
-        errors.push(Error::too_many(&spec.path, values, MAX_VALUES));
+    if let Some((list, found, most)) = beyond(spec.value) {
+        let list = list.map(|list| spec.path.child(list));
+        errors.push(Error::too_many(list.as_ref().unwrap_or(&spec.path), found, most));
         return errors;
     }
     names::check_set_name(&metadata, &mut errors);

@@ -2,7 +2,7 @@
 //!
 //! A container's own mount wins over one at the same path. Of two containers that mount at one path the first wins.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use admission::raw::{member, string};
 use serde_json::Value;
@@ -18,9 +18,15 @@ const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 /// What the containers of a pod have to share.
 #[derive(Default)]
 pub(super) struct Shared<'p> {
-    mounts: Vec<Place<'p>>,
+    mounts: Places<'p>,
+    devices: Places<'p>,
+}
+
+/// Mounts, or devices, of which the first at each path counts.
+#[derive(Default)]
+struct Places<'p> {
+    all: Vec<Place<'p>>,
     by_path: BTreeMap<String, usize>,
-    devices: Vec<Place<'p>>,
 }
 
 /// A mount or device, and the position of the container that has it.
@@ -47,33 +53,32 @@ impl<'p> Shared<'p> {
     {
         let mut left = Left::all();
         let mut shared = Self::default();
-        let mut device_paths = BTreeSet::new();
         for (of, container) in containers {
             for raw in container.mounts() {
-                let Some(path) = path_of(raw, "mountPath").filter(|path| !shared.by_path.contains_key(path)) else {
-                    continue;
-                };
-                left.take(raw)?;
-                let Some(place) = place(raw, of, &path) else { continue };
-                shared.by_path.insert(path, shared.mounts.len());
-                shared.mounts.push(place);
+                shared.mounts.add(raw, of, "mountPath", &mut left)?;
             }
             for raw in container.devices() {
-                let Some(path) = path_of(raw, "devicePath").filter(|path| !device_paths.contains(path)) else {
-                    continue;
-                };
-                left.take(raw)?;
-                let Some(place) = place(raw, of, &path) else { continue };
-                device_paths.insert(path);
-                shared.devices.push(place);
+                shared.devices.add(raw, of, "devicePath", &mut left)?;
             }
         }
         Ok(shared)
     }
 }
 
-/// The path of a mount or device, of which nothing else is decoded: containers of one pod often mount at the same places, and each place
-/// is shared once.
+impl<'p> Places<'p> {
+    /// Takes in what is at a path where nothing is yet. Containers of one pod often mount at the same places, and each is shared once.
+    fn add(&mut self, raw: &'p RawValue, of: usize, field: &str, left: &mut Left) -> Result<(), TooMuch> {
+        let Some(path) = path_of(raw, field).filter(|path| !self.by_path.contains_key(path)) else { return Ok(()) };
+        left.take(raw)?;
+        if let Some(place) = place(raw, of, &path) {
+            self.by_path.insert(path, self.all.len());
+            self.all.push(place);
+        }
+        Ok(())
+    }
+}
+
+/// The path of a mount or device, of which nothing else is decoded.
 fn path_of(raw: &RawValue, field: &str) -> Option<String> {
     let path = string(member(raw, field)?)?;
     Some(same_path(&path).to_owned()).filter(|path| !path.is_empty())
@@ -109,9 +114,13 @@ impl<'p> Fitting<'p, '_> {
         let mut paths = container.own_paths();
         let mut mounted = container.own_names("volumeMounts");
         let mut devices = container.own_names("volumeDevices");
-        let token =
-            shared.by_path.get(TOKEN_PATH).and_then(|at| shared.mounts.get(*at)).filter(|it| it.is_whole_volume());
-        let mounts = shared.mounts.iter().filter(|_| plan.shares_mounts);
+        let token = shared
+            .mounts
+            .by_path
+            .get(TOKEN_PATH)
+            .and_then(|at| shared.mounts.all.get(*at))
+            .filter(|it| it.is_whole_volume());
+        let mounts = shared.mounts.all.iter().filter(|_| plan.shares_mounts);
         for mount in mounts.chain(token.filter(|_| plan.shares_token)) {
             // The API server takes no volume as a directory and as a device of one container.
             self.left.take(mount.raw)?;
@@ -134,7 +143,7 @@ impl<'p> Fitting<'p, '_> {
         if plan.shares_token && token.is_none() && !paths.contains(TOKEN_PATH) {
             container.warn("shareServiceAccountToken has nothing to share: no container of the pod mounts the token of its service account");
         }
-        for device in shared.devices.iter().filter(|_| plan.shares_devices) {
+        for device in shared.devices.all.iter().filter(|_| plan.shares_devices) {
             self.left.take(device.raw)?;
             if paths.contains(&device.path) || mounted.contains(&device.volume) {
                 continue;
