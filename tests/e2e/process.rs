@@ -32,7 +32,7 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 /// Waits until the count is so high; each step may take as long as anything else.
-pub fn eventually_counts(what: &str, goal: u64, count: impl Fn() -> u64) {
+pub fn eventually_counts(what: &str, goal: u64, mut count: impl FnMut() -> u64) {
     let mut reached = count();
     while reached < goal {
         let before = reached;
