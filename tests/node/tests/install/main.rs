@@ -5,6 +5,7 @@
 
 mod creates;
 mod kustomize;
+mod plugins;
 mod release;
 mod scaled_to_zero;
 mod serving;
@@ -18,7 +19,10 @@ use workloads::step;
 fn used_while(node: &Node, change: impl FnOnce()) {
     workloads::apply_sets(node);
     workloads::deployment_runs_with_its_companion(node);
-    creates::none_fails_while(node, change);
+    creates::none_fails_while(node, || {
+        change();
+        plugins::come_and_go(node);
+    });
     workloads::job_completes_beside_a_native_sidecar(node);
     serving::show_memory();
 }

@@ -107,8 +107,23 @@ spec: {}
 ",
         web_pod()
     );
-    let names = "-o=jsonpath={.spec.containers[*].name}";
-    let output = node.cluster().kubectl(&["create", "--dry-run=server", "-f", "-", names], Some(&pod)).unwrap();
+    dry_run(node, &pod, "-o=jsonpath={.spec.containers[*].name}")
+}
+
+/// Asks for a service with more in its spec, and gives its name, or why it was refused.
+pub fn try_create_service(node: &Node, more: &str) -> Result<String, String> {
+    let service = format!(
+        "apiVersion: v1
+kind: Service
+metadata: {{name: web, namespace: {NAMESPACE}}}
+spec: {{ports: [{{port: 80}}]{more}}}
+"
+    );
+    dry_run(node, &service, "-o=jsonpath={.metadata.name}")
+}
+
+fn dry_run(node: &Node, object: &str, printed: &str) -> Result<String, String> {
+    let output = node.cluster().kubectl(&["create", "--dry-run=server", "-f", "-", printed], Some(object)).unwrap();
     if output.success() { Ok(output.stdout) } else { Err(output.stderr) }
 }
 
