@@ -120,7 +120,7 @@ pub fn no_set(paths: &[PathBuf]) -> String {
 }
 
 fn listed(paths: &[PathBuf]) -> String {
-    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+    paths.iter().map(|path| input::name(path)).collect::<Vec<_>>().join(", ")
 }
 
 /// Files, read again when they change.

@@ -19,11 +19,14 @@ use engine::snapshot::Exclusion;
 
 /// Arguments of `outrider lint`.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, override_usage = USAGE)]
 pub struct LintArgs {
     /// File or folder with SidecarSets, AdmissionPlugins and ClusterLimitRanges (.yaml, .yml, .json), - for stdin; may be repeated
-    #[arg(value_name = "PATH", required = true)]
+    #[arg(value_name = "PATH", required_unless_present = "filenames")]
     pub paths: Vec<PathBuf>,
+    /// The same as PATH, as in kubectl
+    #[arg(short, long = "filename", value_name = "PATH")]
+    pub filenames: Vec<PathBuf>,
     /// Namespaces that are never changed, comma-separated; kube-system, kube-public, kube-node-lease and
     /// outrider-system are always included
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
@@ -41,6 +44,9 @@ pub struct LintArgs {
     #[command(flatten)]
     pub report: ReportArgs,
 }
+
+/// How the command is called.
+pub const USAGE: &str = "outrider lint [OPTIONS] <PATH>...";
 
 const EXAMPLES: &str = "\
 Each SidecarSet, AdmissionPlugin and ClusterLimitRange goes through the webhooks of its kind, alone and beside the others, as in a \
@@ -65,13 +71,14 @@ pub fn execute(args: &LintArgs) -> ExitCode {
 /// When a stream cannot be written.
 pub fn run(args: &LintArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
     let mut report = Report::new(&args.report);
-    let manifests = input::load_or_stdin(&args.paths, streams.stdin);
+    let paths = [&args.paths[..], &args.filenames].concat();
+    let manifests = input::load_or_stdin(&paths, streams.stdin);
     let (checked, is_readable) = match manifests {
         Ok(manifests) => {
             let registry = registry(&Kinds::all());
             let exclusion = Arc::new(Exclusion::new(OWN_NAMESPACE, args.excluded_namespaces.iter().cloned()));
             let checked = manifests.iter().filter(|manifest| standalone::is_set(manifest)).count();
-            match standalone::of(&manifests, &args.paths, &exclusion, &registry, args.validate, None) {
+            match standalone::of(&manifests, &paths, &exclusion, &registry, args.validate, None) {
                 Ok(loaded) => loaded.warnings.iter().for_each(|warning| report.read(Severity::Warning, warning)),
                 Err(unusable) => report.unusable(&unusable),
             }
@@ -83,7 +90,7 @@ pub fn run(args: &LintArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
         }
     };
     if checked == 0 && report.count(Severity::Error) == 0 {
-        report.read(Severity::Error, &standalone::no_set(&args.paths));
+        report.read(Severity::Error, &standalone::no_set(&paths));
     }
     let summary = Summary(vec![
         ("objects checked", checked),

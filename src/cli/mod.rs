@@ -151,7 +151,13 @@ fn command() -> clap::Command {
 
 /// The command line as kubectl runs it. A usage that is written out does not follow the name of the binary.
 fn of_kubectl(command: clap::Command) -> clap::Command {
-    let usages = [("render", render::USAGE), ("review", review::USAGE), ("explain", explain::USAGE)];
+    let usages = [
+        ("render", render::USAGE),
+        ("review", review::USAGE),
+        ("explain", explain::USAGE),
+        ("lint", lint::USAGE),
+        ("test", cases::USAGE),
+    ];
     usages.into_iter().fold(command.bin_name("kubectl outrider"), |command, (name, usage)| {
         let usage = usage.replace("outrider ", "kubectl outrider ");
         command.mut_subcommand(name, |command| command.override_usage(usage))

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand, ValueEnum};
 use engine::plugins::Plugin;
 use engine::plugins::catalog::{ALL, Entry, Service};
+use engine::suggest::suggest;
 use serde_json::{Value, json};
 
 use super::streams::{Outcome, Streams, with_process_streams};
@@ -76,7 +77,12 @@ pub fn run(args: &PluginsArgs, streams: &mut Streams<'_>) -> io::Result<Outcome>
         return Ok(Outcome::Fine);
     };
     let Some(entry) = ALL.iter().find(|entry| entry.name.eq_ignore_ascii_case(name)) else {
-        writeln!(streams.stderr, "error: Kubernetes has no admission plugin {name:?}; `outrider plugins` lists them")?;
+        let meant = suggest(name, ALL.iter().map(|entry| entry.name));
+        let meant = meant.map(|meant| format!("did you mean {meant}? ")).unwrap_or_default();
+        writeln!(
+            streams.stderr,
+            "error: Kubernetes has no admission plugin {name:?}; {meant}`outrider plugins` lists them"
+        )?;
         return Ok(Outcome::BadInput);
     };
     let example = example_of(entry);

@@ -14,13 +14,19 @@ use serde_json::Value;
 
 use super::findings::{Finding, Severity, Summary};
 use super::offline::{OfflineModel, OfflineModelArgs};
+use super::render::templates::Found;
+use super::render::typing::{self, Typing};
 use super::report::{FindingsFormat, Report, ReportArgs};
 use super::streams::{Outcome, Streams, with_process_streams};
 use engine::offline::admit::{self, Reply, find};
 use engine::pod::PODS;
 use engine::reasons;
 use engine::snapshot::Snapshot;
+use engine::suggest::suggest;
 use engine::yaml;
+
+use crate::input::{self, identity};
+use crate::validate::Validate;
 
 /// Arguments of `outrider review`.
 #[derive(Debug, Clone, Args)]
@@ -80,7 +86,7 @@ pub fn run(args: &ReviewArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> 
     let reply = answered.as_ref().and_then(|answered| Reply::read(&answered.answer.body).ok());
     let is_refused = matches!(&answered, Some(answered) if answered.answer.decision == Decision::Denied);
     if let (Some(answered), Some(reply)) = (&answered, &reply) {
-        add_findings(answered, reply, &mut report);
+        add_findings(answered, reply, args.world.of_workloads(), &mut report);
     }
     if args.output == FindingsFormat::Text {
         report.print_text(streams.stderr)?;
@@ -112,6 +118,8 @@ struct Answered {
     path: String,
     /// Whether the API server would have sent an object with it.
     lacks_object: bool,
+    /// What is wrong with how the object is written.
+    typing: Typing,
     answer: Answer,
 }
 
@@ -119,8 +127,8 @@ struct Answered {
 const OBJECT: [&str; 2] = ["request", "object"];
 
 /// What the reply says, as findings about the file of the review.
-fn add_findings(answered: &Answered, reply: &Reply, report: &mut Report<'_>) {
-    let Answered { file, lacks_object, answer, .. } = answered;
+fn add_findings(answered: &Answered, reply: &Reply, validate: Validate, report: &mut Report<'_>) {
+    let Answered { file, lacks_object, typing, answer, .. } = answered;
     let title = format!("{}{}", answer.summary.kind, object_name(answer));
     let mut add = |severity: Severity, text: &str| {
         report.add_below(Finding::of(severity, &format!("{file}:1"), format!("{title}: {text}")), &OBJECT);
@@ -134,10 +142,15 @@ fn add_findings(answered: &Answered, reply: &Reply, report: &mut Report<'_>) {
             ),
         );
     }
-    for warning in &reply.warnings {
+    let of_unknown = if validate == Validate::Strict { Severity::Error } else { Severity::Warning };
+    for unknown in &typing.unknown {
+        add(of_unknown, unknown);
+    }
+    for warning in typing.wrong_types.iter().chain(&typing.warnings).chain(&reply.warnings) {
         add(Severity::Warning, warning);
     }
-    if answer.summary.kind == "Pod" && answer.reason == Reason::INVALID && reply.status.is_none() {
+    let is_said = !typing.warnings.is_empty();
+    if !is_said && answer.summary.kind == "Pod" && answer.reason == Reason::INVALID && reply.status.is_none() {
         add(Severity::Warning, "spec.containers is empty: the API server refuses such a pod, so no set is added to it");
     }
     let Some(status) = &reply.status else { return };
@@ -165,9 +178,7 @@ fn answer(
     }
     let body = as_json(&name, bytes)?;
     let entry = match &args.path {
-        Some(path) => {
-            world.registry.find(path).ok_or_else(|| format!("nothing serves {path}\n{}", served(&world.registry)))?
-        }
+        Some(path) => world.registry.find(path).ok_or_else(|| nothing_serves(path, &world.registry))?,
         None => default_entry(&world.registry, &name, &body)?,
     };
     // Any other kind can be validated without a set.
@@ -175,7 +186,10 @@ fn answer(
         return Err(no_set.clone());
     }
     match admit::answer(&*entry.endpoint, &body, &world.snapshot, world.questions) {
-        Ok(answer) => Ok(Answered { lacks_object: lacks_object(&body), file: name, path: entry.path.clone(), answer }),
+        Ok(answer) => {
+            let (path, typing) = (entry.path.clone(), typing_of(&body));
+            Ok(Answered { file: name, path, lacks_object: lacks_object(&body), typing, answer })
+        }
         Err(unserved @ Unserved::Unanswered(_)) => {
             Err(format!("{name}:1: no decision: {unserved}; --allow-all-questions answers yes"))
         }
@@ -184,12 +198,12 @@ fn answer(
 }
 
 fn read(file: &Path, stdin: &mut dyn Read) -> Result<(String, Vec<u8>), String> {
+    let name = input::name(file);
     if file.as_os_str() == "-" {
         let mut bytes = Vec::new();
-        stdin.read_to_end(&mut bytes).map_err(|error| format!("stdin: {error}"))?;
-        return Ok(("stdin".to_owned(), bytes));
+        stdin.read_to_end(&mut bytes).map_err(|error| format!("{name}: {error}"))?;
+        return Ok((name, bytes));
     }
-    let name = file.display().to_string();
     let bytes = fs::read(file).map_err(|error| format!("{name}: {error}"))?;
     Ok((name, bytes))
 }
@@ -242,6 +256,16 @@ fn lacks_object(body: &[u8]) -> bool {
     })
 }
 
+/// Typing errors in the object of a review. A field that is not known may also be newer than this build.
+fn typing_of(body: &[u8]) -> Typing {
+    let review = serde_json::from_slice::<Value>(body).ok();
+    let object = review.as_ref().and_then(|review| review.pointer("/request/object"));
+    let identified = object.and_then(|object| Some((identity(object).ok()?, object)));
+    identified.map_or_else(Typing::default, |(identity, object)| {
+        typing::check(&identity, object, object, &Found::of(&identity, object), Validate::Strict)
+    })
+}
+
 #[derive(Deserialize)]
 #[serde(expecting = "group, version and kind")]
 struct GroupVersionKind {
@@ -279,8 +303,15 @@ fn default_entry<'r>(registry: &'r Registry<Snapshot>, name: &str, body: &[u8]) 
     })
 }
 
+fn nothing_serves(path: &str, registry: &Registry<Snapshot>) -> String {
+    let meant = suggest(path, registry.entries().iter().map(|entry| entry.path.as_str()));
+    let meant = meant.map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
+    format!("nothing serves {path}{meant}\n{}", served(registry))
+}
+
 fn served(registry: &Registry<Snapshot>) -> String {
-    let paths: Vec<&str> = registry.entries().iter().map(|entry| entry.path.as_str()).collect();
+    let mut paths: Vec<&str> = registry.entries().iter().map(|entry| entry.path.as_str()).collect();
+    paths.sort_unstable();
     format!("served paths:\n  {}", paths.join("\n  "))
 }
 

@@ -251,6 +251,56 @@ fn a_test_file_with_an_unknown_field_is_bad_input() {
     assert_eq!(none.outcome, Outcome::BadInput);
 }
 
+/// What no case may be without, and what would never be as expected.
+#[test]
+fn a_case_that_cannot_be_judged_is_bad_input_at_the_line_of_its_field() {
+    for (results, errors) in [
+        (" []\n", &["7: error: results: Required value: at least one case"][..]),
+        (
+            "\n- resource: web\n  result: injected\n- kind: Pod\n  resource: web\n",
+            &["10: error: results[1].result: Required value"],
+        ),
+        (
+            "\n- resource: web\n  result: injected\n  reason: Injectd\n  fields:\n    spec.containers[0.name: proxy\n    spec..x: 1\n    \
+             metadata.annotations[outrider.dev/skip]: null\n",
+            &[
+                "10: error: results[0].reason: Invalid value: \"Injectd\": no reason code; did you mean Injected? docs/reasons.md lists them",
+                "11: error: results[0].fields: Invalid value: \"spec.containers[0.name\": no field path",
+                "11: error: results[0].fields: Invalid value: \"spec..x\": no field path",
+            ],
+        ),
+    ] {
+        let file = format!("{}{results}", TEST.trim_end());
+        let folder = folder(&[("sets.yaml", SET), ("app/web.yaml", POD), ("outrider-test.yaml", &file)]);
+        let path = folder.path().join("outrider-test.yaml").display().to_string();
+        let ran = outrider(&["test", "-f", &path], "");
+        assert_eq!(ran.outcome, Outcome::BadInput, "{}", ran.stderr);
+        for error in errors {
+            assert!(ran.stderr.contains(&format!("{path}:{error}")), "{error}: {}", ran.stderr);
+        }
+        assert_eq!(ran.stderr.lines().count(), errors.len() + 1, "{}", ran.stderr);
+    }
+}
+
+/// What cannot be read has the line where reading ended.
+#[test]
+fn a_duplicate_key_has_its_own_line() {
+    let folder = folder(&[("app.yaml", "kind: Pod\nmetadata:\n  name: a\n  name: b\n")]);
+    let path = folder.path().join("app.yaml").display().to_string();
+    let ran = outrider(&["lint", "-f", &path], "");
+    assert!(ran.stderr.starts_with(&format!("{path}:4: error: metadata: duplicate key")), "{}", ran.stderr);
+}
+
+#[test]
+fn a_file_that_is_named_twice_is_read_once() {
+    let folder = folder(&[("sets.yaml", SET), ("app/web.yaml", POD)]);
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let (sets, app, pod) = (at("sets.yaml"), at("app"), at("app/web.yaml"));
+    let ran = outrider(&["render", "--manifests", &sets, "--manifests", &sets, "-f", &app, "-f", &pod], "");
+    assert_eq!(ran.stderr, "1 injected\n");
+    assert_eq!(ran.stdout.matches("kind: Pod").count(), 1);
+}
+
 #[test]
 fn cases_are_printed_as_junit() {
     let folder = cases("- {resource: web, result: injected}\n- {resource: web, name: a < b, result: refused}\n");

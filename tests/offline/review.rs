@@ -123,6 +123,21 @@ fn what_a_reply_says_is_reported_with_the_line_of_the_field() {
     assert_eq!(stdin.outcome.code(), 0);
 }
 
+/// An API server drops the field before it sends a review, or refuses the object.
+#[test]
+fn typing_errors_in_a_review_are_warnings_and_errors_where_that_is_asked_for() {
+    let yaml = "kind: AdmissionReview\napiVersion: admission.k8s.io/v1\nrequest:\n  uid: a\n  operation: CREATE\n  namespace: bare\n  \
+                name: web\n  kind: {group: '', version: v1, kind: Pod}\n  object:\n    apiVersion: v1\n    kind: Pod\n    \
+                metadata: {name: web}\n    spec:\n      containers:\n      - name: web\n        image: w\n        imagePullPolcy: Always\n";
+    let ran = outrider(&[&SETS[..], &["-"]].concat(), yaml);
+    let warning = "stdin:17: warning: Pod bare/web: unknown field \"spec.containers[0].imagePullPolcy\" (did you mean \"imagePullPolicy\"?)";
+    assert!(ran.stderr.starts_with(warning), "{}", ran.stderr);
+    assert_eq!(ran.outcome.code(), 0);
+    let strict = outrider(&[&SETS[..], &["--validate=strict", "-"]].concat(), yaml);
+    assert!(strict.stderr.starts_with(&warning.replace("warning", "error")), "{}", strict.stderr);
+    assert_eq!(strict.outcome.code(), 2);
+}
+
 /// The API server sends the object with every creation and change; without it nothing is decided.
 #[test]
 fn a_review_without_its_object_is_bad_input_beside_the_answer_of_the_server() {

@@ -27,7 +27,7 @@ mod resource_name;
 pub mod schema;
 pub mod sidecarset;
 pub mod snapshot;
-mod suggest;
+pub mod suggest;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::needless_pass_by_value)]
 mod testing;

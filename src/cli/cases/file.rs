@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{self, PathBuf};
 
+use admission::field::{Error, Path};
+use engine::suggest::suggest;
+use engine::{reasons, yaml};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::schema::SHAPE;
-use engine::yaml;
 
 /// The `apiVersion` of a test file.
 pub const API_VERSION: &str = "cli.outrider.dev/v1alpha1";
@@ -101,7 +103,7 @@ impl fmt::Display for Verdict {
 
 impl TestFile {
     /// Reads a file; an error begins with its name.
-    pub fn read(path: &Path) -> Result<Self, Vec<String>> {
+    pub fn read(path: &path::Path) -> Result<Self, Vec<String>> {
         let name = path.display();
         let text = fs::read_to_string(path).map_err(|error| vec![format!("{name}: {error}")])?;
         let documents = yaml::read(&text).map_err(|error| format!("{name}:{}: {}", error.line, error.detail()));
@@ -116,6 +118,7 @@ impl TestFile {
         }
         let (wrong, unknown) = SHAPE.compared(&document.value);
         let faults = wrong.iter().map(ToString::to_string).chain(unknown.iter().map(ToString::to_string));
+        let faults = faults.chain(faults_of_cases(&document.value).into_iter().map(|fault| fault.to_string()));
         let faults: Vec<String> = faults.map(at).collect();
         if !faults.is_empty() {
             return Err(faults);
@@ -123,6 +126,35 @@ impl TestFile {
         let file = serde_json::from_value(document.value.clone()).map_err(|error| vec![at(error.to_string())])?;
         Ok(Self { line: document.line, ..file })
     }
+}
+
+/// What no case may be without, and what would never be as expected.
+fn faults_of_cases(file: &Value) -> Vec<Error> {
+    let results = Path::new("results");
+    let Some(cases) = file.get("results").and_then(Value::as_array) else { return Vec::new() };
+    if cases.is_empty() {
+        return vec![Error::required(&results, "at least one case")];
+    }
+    let faults = |(index, case): (usize, &Value)| {
+        let path = results.index(index);
+        let missing = ["resource", "result"].into_iter().filter(|field| case.get(field).is_none_or(Value::is_null));
+        let mut faults: Vec<Error> = missing.map(|field| Error::required(&path.child(field), "")).collect();
+        if let Some(reason) = case.get("reason").and_then(Value::as_str)
+            && !reasons::ALL.iter().any(|(code, _)| code.as_str() == reason)
+        {
+            let meant = suggest(reason, reasons::ALL.iter().map(|(code, _)| code.as_str()));
+            let meant = meant.map(|code| format!("did you mean {code}? ")).unwrap_or_default();
+            let detail = format!("no reason code; {meant}docs/reasons.md lists them");
+            faults.push(Error::invalid(&path.child("reason"), reason, detail));
+        }
+        let fields = case.get("fields").and_then(Value::as_object).into_iter().flat_map(Map::keys);
+        for field in fields.filter(|field| !yaml::is_path(field)) {
+            let detail = "no field path, such as spec.containers[0].image or metadata.labels[example.com/team]";
+            faults.push(Error::invalid(&path.child("fields"), field.as_str(), detail));
+        }
+        faults
+    };
+    cases.iter().enumerate().flat_map(faults).collect()
 }
 
 /// The test files at these paths, in the order of their names, or why there are none.
@@ -144,7 +176,7 @@ pub fn files(paths: &[PathBuf]) -> Vec<Result<PathBuf, Vec<String>>> {
     found
 }
 
-fn collect(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
+fn collect(folder: &path::Path, depth: usize, found: &mut Vec<PathBuf>) {
     let Some(depth) = depth.checked_sub(1) else { return };
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();

@@ -28,11 +28,14 @@ use engine::yaml::steps;
 
 /// Arguments of `outrider test`.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, override_usage = USAGE)]
 pub struct TestArgs {
     /// Test file, or folder with files named outrider-test.yaml at any depth; may be repeated
-    #[arg(value_name = "PATH", required = true)]
+    #[arg(value_name = "PATH", required_unless_present = "filenames")]
     pub paths: Vec<PathBuf>,
+    /// The same as PATH, as in kubectl
+    #[arg(short, long = "filename", value_name = "PATH")]
+    pub filenames: Vec<PathBuf>,
     /// What to print
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     pub output: Format,
@@ -53,6 +56,9 @@ pub enum Format {
     /// A SARIF 2.1.0 log of what failed
     Sarif,
 }
+
+/// How the command is called.
+pub const USAGE: &str = "outrider test [OPTIONS] <PATH>...";
 
 const EXAMPLES: &str = "\
 A test file names sets, resources, and the result that is expected for each resource. Paths are relative to the file.
@@ -93,7 +99,7 @@ pub fn execute(args: &TestArgs) -> ExitCode {
 pub fn run(args: &TestArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
     let mut report = Report::new(&args.report);
     let (mut cases, mut is_readable) = (Vec::new(), true);
-    for found in files(&args.paths) {
+    for found in files(&[&args.paths[..], &args.filenames].concat()) {
         let read = found.and_then(|path| TestFile::read(&path).map(|file| (path, file)));
         let read = read.map_err(|messages| report.errors(&messages)).ok();
         match read.and_then(|(path, file)| of_file(&path, &file, &mut report)) {

@@ -56,7 +56,7 @@ fn schema() -> Value {
             "resources": texts("Files and folders with what is tested. Paths are relative to the file."),
             "namespace": text("Namespace of objects without one. Default: default."),
             "excludedNamespaces": texts("Namespaces that are never changed."),
-            "results": {"type": "array", "items": result, "description": "What is expected, a case for each resource."},
+            "results": {"type": "array", "minItems": 1, "items": result, "description": "What is expected, a case for each resource."},
         },
         "required": ["apiVersion", "kind", "sets", "resources", "results"],
         "additionalProperties": false,

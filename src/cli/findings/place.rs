@@ -70,11 +70,12 @@ fn read(file: &str) -> Vec<Place> {
     yaml::places(&text)
 }
 
-/// The document, or the item of a List, that starts on this line; the only document, wherever it starts.
+/// The document, or the item of a List, that starts on this line; the only document, also from a line in front of it. Inside of it,
+/// a finding has the line of its field already.
 fn object_at(documents: &[Place], line: usize) -> Option<&Place> {
     let items = documents.iter().filter_map(|document| document.step("items")).flat_map(Place::items);
     let at_line = items.chain(documents).find(|place| place.line == line);
-    at_line.or_else(|| documents.first().filter(|_| documents.len() == 1))
+    at_line.or_else(|| documents.first().filter(|only| documents.len() == 1 && line < only.line))
 }
 
 /// What may be a field path in a message: `…: spec.x: …`, `…: spec.x is empty`, and `unknown field "spec.x"`.

@@ -267,9 +267,7 @@ fn load(args: &RenderArgs, stdin: &mut dyn Read, report: &mut Report<'_>) -> Opt
     }
     report.errors(&errors);
     if manifests.is_empty() && errors.is_empty() {
-        let name =
-            |file: &PathBuf| if file.as_os_str() == "-" { "stdin".to_owned() } else { file.display().to_string() };
-        let named: Vec<String> = args.files.iter().chain(&args.kustomize).map(name).collect();
+        let named: Vec<String> = args.files.iter().chain(&args.kustomize).map(|path| input::name(path)).collect();
         let text = format!("no object in {}: there is nothing to render", named.join(", "));
         report.add(Finding::bare(Severity::Error, text));
         return None;

@@ -61,6 +61,27 @@ pub fn steps(path: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// Whether a text is a field path, so that [`steps`] leaves nothing of it out.
+pub fn is_path(path: &str) -> bool {
+    let (mut rest, mut is_first) = (path, true);
+    while is_first || !rest.is_empty() {
+        let after = if let Some(inner) = rest.strip_prefix('[') {
+            inner.split_once(']').filter(|(step, _)| !step.is_empty()).map(|(_, after)| after)
+        } else {
+            let named = if is_first { Some(rest) } else { rest.strip_prefix('.') };
+            named.map(|named| named.split_at(named.find(['.', '[']).unwrap_or(named.len()))).and_then(
+                |(name, after)| {
+                    let is_name = !name.is_empty() && !name.contains(']');
+                    is_name.then_some(after)
+                },
+            )
+        };
+        let Some(after) = after else { return false };
+        (rest, is_first) = (after, false);
+    }
+    true
+}
+
 /// A list or mapping whose end has not come yet.
 #[derive(Default)]
 struct Open {
