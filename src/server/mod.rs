@@ -10,6 +10,7 @@ mod client_ca;
 mod connection;
 mod connections;
 pub mod deadline;
+mod decision;
 mod handshake;
 mod limits;
 mod listener;

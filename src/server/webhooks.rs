@@ -6,13 +6,11 @@
 //!
 //! On hyper and not on axum, whose router costs a microsecond and ten allocations per request: see docs/architecture.md.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use admission::registry::Entry;
-use admission::{Answer, Answers, Deadline, Registry, Unserved};
+use admission::{Answers, Registry, Unserved};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_TYPE};
@@ -20,13 +18,13 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Version};
 use http_body_util::Full;
 use hyper::body::Body;
-use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
 use tokio::time::{timeout, timeout_at};
 
 use super::body::{self, BodyMemory, WholeBody};
 use super::deadline::{Time, budget};
+use super::decision::{Answered, Decision, Refusal, Target};
 use super::limits::Limits;
 use super::questions::{Asker, Questions, ROUNDS};
 use super::waiting::Waiting;
@@ -62,13 +60,6 @@ struct Route {
     counted: OnceLock<PathMetrics>,
 }
 
-#[derive(Clone, Copy)]
-enum Target {
-    /// The endpoint's place in the registry.
-    Endpoint(usize),
-    Conversion,
-}
-
 /// Where a body is decided on.
 enum Held {
     /// Here, at once.
@@ -84,25 +75,6 @@ impl Held {
             Self::Apart(body) => body,
         }
     }
-}
-
-/// A request that got no verdict, with its uid if that could be read.
-#[derive(Clone)]
-struct Refusal {
-    unserved: Unserved,
-    uid: Option<String>,
-}
-
-impl From<Unserved> for Refusal {
-    fn from(unserved: Unserved) -> Self {
-        Self { unserved, uid: None }
-    }
-}
-
-#[derive(Clone)]
-enum Answered {
-    Review(Answer),
-    Conversion(Vec<u8>),
 }
 
 impl<W: Send + Sync + 'static> Webhooks<W> {
@@ -356,39 +328,6 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
             Ok(Err(_ended)) => Err(Unserved::Fault.into()),
             Err(_) => Err(Unserved::OutOfTime.into()),
         }
-    }
-}
-
-/// What a decision is made with; it can be made in any thread.
-struct Decision<W> {
-    registry: Arc<Registry<W>>,
-    world: Arc<ArcSwap<W>>,
-    target: Target,
-    panics: Counter,
-}
-
-impl<W: Send + Sync + 'static> Decision<W> {
-    fn decide(&self, body: &[u8], answers: &Answers, deadline: Instant) -> Result<Answered, Refusal> {
-        let is_over = || Instant::now() > deadline;
-        let patience = Deadline::until(&is_over);
-        // What the closure leaves behind is not read again: the snapshot is immutable, the body is dropped.
-        let caught = catch_unwind(AssertUnwindSafe(|| match self.target {
-            Target::Conversion => self.registry.convert(body).map(Answered::Conversion),
-            Target::Endpoint(index) => {
-                let entry: &Entry<W> = self.registry.entries().get(index).ok_or(Unserved::Fault)?;
-                let world = self.world.load();
-                entry.endpoint.answer_with(body, &world, answers, patience).map(Answered::Review)
-            }
-        }));
-        let unserved = match caught {
-            Ok(Ok(answered)) => return Ok(answered),
-            Ok(Err(unserved)) => unserved,
-            Err(_panic) => {
-                self.panics.inc();
-                Unserved::Fault
-            }
-        };
-        Err(Refusal { unserved, uid: record::uid_of(body) })
     }
 }
 

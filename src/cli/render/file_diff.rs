@@ -9,7 +9,7 @@ use std::fs;
 use diffy::{DiffOptions, Line, Patch};
 use serde_json::Value;
 
-use super::inject::Rendered;
+use super::rendered::Rendered;
 use crate::cli::diff::unified;
 use crate::visible::is_hidden;
 use engine::yaml::{self, Lists};

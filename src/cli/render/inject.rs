@@ -3,6 +3,7 @@
 use admission::Reason;
 use serde_json::{Map, Value, json};
 
+use super::rendered::{Failure, Note, Rendered, title};
 use super::templates::{Found, Template};
 use super::typing::{self, Typing};
 use super::unchanged::why;
@@ -16,119 +17,6 @@ use engine::reasons;
 
 /// It has no namespace.
 const NAMESPACE: &str = "Namespace";
-
-/// An object of the output.
-pub struct Rendered {
-    /// `file:line`.
-    pub source: String,
-    /// Kind, namespace and name for messages.
-    pub title: String,
-    /// What it is.
-    pub identity: Identity,
-    /// As it came.
-    pub before: Value,
-    /// As it goes.
-    pub after: Value,
-    /// From the one to the other.
-    pub patch: Vec<Value>,
-    /// What the server would warn of.
-    pub warnings: Vec<String>,
-    /// What is wrong with how it is written.
-    pub typing: Vec<String>,
-    /// Whether it has pods, or is one, or may have some.
-    pub has_pods: bool,
-    /// Why its pods were answered as they were.
-    pub reasons: Vec<Reason>,
-    /// Whether its pods carried an older form of a set, which was replaced.
-    pub is_replaced: bool,
-    /// What else there is to say, as why pods stay as they are where no warning says so.
-    pub notes: Vec<Note>,
-}
-
-/// What there is to say of an object that is no warning.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Note {
-    /// Why it stays as it is.
-    Unchanged(String),
-    /// Anything else.
-    Other(String),
-}
-
-impl Note {
-    /// As a line about the object of this title.
-    pub fn about(&self, title: &str) -> String {
-        match self {
-            Self::Unchanged(why) => format!("{title} is unchanged: {why}"),
-            Self::Other(text) => format!("{title}: {text}"),
-        }
-    }
-
-    /// Without the object.
-    pub fn text(&self) -> &str {
-        match self {
-            Self::Unchanged(text) | Self::Other(text) => text,
-        }
-    }
-}
-
-/// What became of an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
-    /// Sets change it.
-    Injected,
-    /// Its pods carried an older form of a set, which the current one replaces. Admission leaves it.
-    Replaced,
-    /// Its pods carry an older form of a set, which stays.
-    Outdated,
-    /// Admission plugins and ranges alone change it.
-    ChangedByPlugins,
-    /// Its pods stay as they are.
-    Unchanged,
-    /// It has no pods, and stays as it is.
-    WithoutPods,
-}
-
-impl Rendered {
-    /// Whether it changes.
-    pub const fn is_changed(&self) -> bool {
-        !self.patch.is_empty()
-    }
-
-    /// What became of it.
-    pub fn fate(&self) -> Fate {
-        let has = |codes: &[Reason]| self.reasons.iter().any(|reason| codes.contains(reason));
-        if self.is_replaced {
-            Fate::Replaced
-        } else if has(&[reasons::OUTDATED]) {
-            Fate::Outdated
-        } else if self.is_changed() {
-            let carries = has(&[reasons::INJECTED, reasons::ALREADY_INJECTED, reasons::INJECTED_BY_OPENKRUISE]);
-            if carries { Fate::Injected } else { Fate::ChangedByPlugins }
-        } else if self.has_pods {
-            Fate::Unchanged
-        } else {
-            Fate::WithoutPods
-        }
-    }
-}
-
-/// An object that keeps anything from being printed.
-pub struct Failure {
-    /// `file:line`.
-    pub source: String,
-    /// Kind, namespace and name for messages.
-    pub title: String,
-    /// Why.
-    pub message: String,
-    /// Warnings up to here.
-    pub warnings: Vec<String>,
-    /// What is wrong with how it is written.
-    pub typing: Vec<String>,
-    /// Why its pods were answered as they were.
-    pub reasons: Vec<Reason>,
-    /// Refused, or not readable.
-    pub outcome: Outcome,
-}
 
 /// What decides beside the snapshot.
 #[derive(Clone, Copy)]
@@ -144,7 +32,7 @@ pub fn render(manifest: Manifest, rules: Rules<'_>, world: &OfflineModel) -> Res
     let Manifest { source, value } = manifest;
     let identity = match identity(&value) {
         Ok(identity) => identity,
-        Err(error) => return Err(Box::new(bad_input(source, "object".to_owned(), error.to_string()))),
+        Err(error) => return Err(Box::new(Failure::bad_input(source, "object".to_owned(), error.to_string()))),
     };
     let found = Found::of(&identity, &value);
     let namespace = identity.namespace.clone().unwrap_or_else(|| rules.namespace.to_owned());
@@ -176,17 +64,7 @@ pub fn render(manifest: Manifest, rules: Rules<'_>, world: &OfflineModel) -> Res
     if let Err(error) = (Patch { operations: said.patch.clone() }).apply(&mut after) {
         said.fail(Outcome::BadInput, error.to_string());
     }
-    let Typing { unknown, wrong_types, warnings } = typing::check(&identity, &value, &after, &found, rules.validate);
-    if !said.failures.iter().any(|(outcome, _)| *outcome == Outcome::BadInput) {
-        said.typing.extend(wrong_types);
-        said.typing.extend(warnings);
-    } else if !wrong_types.is_empty() {
-        said.failures = vec![(Outcome::BadInput, wrong_types.join(", "))];
-    }
-    if !unknown.is_empty() {
-        // What else is wrong with an object that is not understood may only follow from it, and kubectl says no more either.
-        said.failures = vec![(Outcome::BadInput, unknown.join(", "))];
-    }
+    said.typed(typing::check(&identity, &value, &after, &found, rules.validate));
     let Said { patch, warnings, typing, notes, failures, reasons, is_replaced, .. } = said;
     if let Some(outcome) = failures.iter().map(|(outcome, _)| *outcome).max() {
         let message = failures.into_iter().map(|(_, message)| message).collect::<Vec<_>>().join("; ");
@@ -265,6 +143,21 @@ impl Said {
         self.notes.extend(notes);
     }
 
+    /// Takes what is wrong with how the object is written.
+    fn typed(&mut self, typing: Typing) {
+        let Typing { unknown, wrong_types, warnings } = typing;
+        if !self.failures.iter().any(|(outcome, _)| *outcome == Outcome::BadInput) {
+            self.typing.extend(wrong_types);
+            self.typing.extend(warnings);
+        } else if !wrong_types.is_empty() {
+            self.failures = vec![(Outcome::BadInput, wrong_types.join(", "))];
+        }
+        if !unknown.is_empty() {
+            // What else is wrong with an object that is not understood may only follow from it, and kubectl says no more either.
+            self.failures = vec![(Outcome::BadInput, unknown.join(", "))];
+        }
+    }
+
     fn fail(&mut self, outcome: Outcome, message: String) {
         self.failures.push((outcome, message));
     }
@@ -337,23 +230,6 @@ impl Injected<'_> {
 /// A JSON pointer as a field path.
 fn field(pointer: &str) -> String {
     pointer.trim_start_matches('/').replace('/', ".")
-}
-
-fn bad_input(source: String, title: String, message: String) -> Failure {
-    let outcome = Outcome::BadInput;
-    Failure { source, title, message, warnings: Vec::new(), typing: Vec::new(), reasons: Vec::new(), outcome }
-}
-
-pub fn title(identity: &Identity, namespace: Option<&str>, value: &Value) -> String {
-    let name = match (identity.name.as_str(), value.pointer("/metadata/generateName").and_then(Value::as_str)) {
-        ("", Some(prefix)) => format!("{prefix}*"),
-        ("", None) => "without a name".to_owned(),
-        (name, _) => name.to_owned(),
-    };
-    match namespace.or(identity.namespace.as_deref()) {
-        Some(namespace) => format!("{} {namespace}/{name}", identity.kind),
-        None => format!("{} {name}", identity.kind),
-    }
 }
 
 /// The pod as its controller would create it: metadata and spec of the template, in the namespace of the object, which owns it, with

@@ -4,6 +4,7 @@ mod file_diff;
 pub(super) mod inject;
 pub mod namespaces;
 mod output;
+pub(super) mod rendered;
 pub(super) mod templates;
 pub(super) mod typing;
 mod unchanged;
@@ -14,7 +15,8 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 
-use self::inject::{Failure, Fate, Rendered, Rules, render};
+use self::inject::{Rules, render};
+use self::rendered::{Failure, Fate, Rendered};
 use super::findings::{Finding, Severity, Summary};
 use super::namespace::namespace;
 use super::offline::{OfflineModel, OfflineModelArgs};

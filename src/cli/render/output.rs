@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Format;
 use super::file_diff::{file_of, of_file};
-use super::inject::{Fate, Rendered};
+use super::rendered::{Fate, Rendered};
 use crate::cli::diff::unified;
 use engine::yaml;
 

@@ -1,31 +1,25 @@
 //! `outrider review`: answers one AdmissionReview from a file.
 
+mod body;
+
 use std::fmt::Write as _;
-use std::fs;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use admission::registry::{Entry, Phase};
-use admission::{Answer, Decision, Reason, Registry, Unserved};
+use admission::{Answer, Decision, Reason, Unserved};
 use clap::Args;
-use serde::Deserialize;
+use engine::offline::admit::{self, Reply};
+use engine::pod::PODS;
+use engine::{reasons, yaml};
 use serde_json::Value;
 
+use self::body::{as_json, default_entry, lacks_object, nothing_serves, read, typing_of};
 use super::findings::{Finding, Severity, Summary};
 use super::offline::{OfflineModel, OfflineModelArgs};
-use super::render::templates::Found;
-use super::render::typing::{self, Typing};
+use super::render::typing::Typing;
 use super::report::{FindingsFormat, Report, ReportArgs};
 use super::streams::{Outcome, Streams, with_process_streams};
-use engine::offline::admit::{self, Reply, find};
-use engine::pod::PODS;
-use engine::reasons;
-use engine::snapshot::Snapshot;
-use engine::suggest::suggest;
-use engine::yaml;
-
-use crate::input::{self, identity};
 use crate::validate::Validate;
 
 /// Arguments of `outrider review`.
@@ -197,124 +191,6 @@ fn answer(
     }
 }
 
-fn read(file: &Path, stdin: &mut dyn Read) -> Result<(String, Vec<u8>), String> {
-    let name = input::name(file);
-    if file.as_os_str() == "-" {
-        let mut bytes = Vec::new();
-        stdin.read_to_end(&mut bytes).map_err(|error| format!("{name}: {error}"))?;
-        return Ok((name, bytes));
-    }
-    let bytes = fs::read(file).map_err(|error| format!("{name}: {error}"))?;
-    Ok((name, bytes))
-}
-
-/// JSON stays as it is, to the byte, so that the answer is the server's; anything else is read as YAML.
-fn as_json(name: &str, bytes: Vec<u8>) -> Result<Vec<u8>, String> {
-    if serde_json::from_slice::<serde::de::IgnoredAny>(&bytes).is_ok() {
-        return Ok(bytes);
-    }
-    let text = String::from_utf8(bytes).map_err(|_| format!("{name}: the file is not UTF-8 text"))?;
-    let documents =
-        yaml::read(&text).map_err(|error| format!("{name}:{}:{}: {}", error.line, error.column, error.detail()))?;
-    match documents.as_slice() {
-        [document] => Ok(document.value.to_string().into_bytes()),
-        [] => Err(format!("{name}:1: it is empty, expected one AdmissionReview in JSON or YAML")),
-        other => Err(format!("{name}:1: one AdmissionReview is expected, found {} documents", other.len())),
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(expecting = "an AdmissionReview")]
-struct Kinded {
-    #[serde(default)]
-    kind: String,
-    request: Option<RequestKind>,
-}
-
-#[derive(Deserialize)]
-#[serde(expecting = "the request of an AdmissionReview")]
-struct RequestKind {
-    kind: Option<GroupVersionKind>,
-}
-
-#[derive(Deserialize)]
-struct Operated {
-    request: OperationAndObject,
-}
-
-#[derive(Deserialize)]
-struct OperationAndObject {
-    operation: String,
-    object: Option<serde::de::IgnoredAny>,
-}
-
-/// Whether a review lacks the object that the API server sends with its operation.
-fn lacks_object(body: &[u8]) -> bool {
-    let review = serde_json::from_slice::<Operated>(body);
-    review.is_ok_and(|Operated { request: OperationAndObject { operation, object } }| {
-        object.is_none() && matches!(operation.as_str(), "CREATE" | "UPDATE")
-    })
-}
-
-/// Typing errors in the object of a review. A field that is not known may also be newer than this build.
-fn typing_of(body: &[u8]) -> Typing {
-    let review = serde_json::from_slice::<Value>(body).ok();
-    let object = review.as_ref().and_then(|review| review.pointer("/request/object"));
-    let identified = object.and_then(|object| Some((identity(object).ok()?, object)));
-    identified.map_or_else(Typing::default, |(identity, object)| {
-        typing::check(&identity, object, object, &Found::of(&identity, object), Validate::Strict)
-    })
-}
-
-#[derive(Deserialize)]
-#[serde(expecting = "group, version and kind")]
-struct GroupVersionKind {
-    #[serde(default)]
-    group: String,
-    version: String,
-    kind: String,
-}
-
-fn default_entry<'r>(registry: &'r Registry<Snapshot>, name: &str, body: &[u8]) -> Result<&'r Entry<Snapshot>, String> {
-    let review: Kinded =
-        serde_json::from_slice(body).map_err(|error| format!("{name}:1: not an AdmissionReview: {error}"))?;
-    let request = match review {
-        Kinded { request: Some(request), .. } => request,
-        Kinded { kind, .. } if kind == "AdmissionReview" => return Err(format!("{name}:1: request is missing")),
-        Kinded { kind, .. } if kind.is_empty() => {
-            return Err(format!("{name}:1: kind is missing, expected \"AdmissionReview\""));
-        }
-        Kinded { kind, .. } => {
-            let help = "for manifests use `outrider render`";
-            return Err(format!("{name}:1: kind is {kind:?}, expected \"AdmissionReview\"; {help}"));
-        }
-    };
-    let Some(GroupVersionKind { group, version, kind }) = request.kind else {
-        return Err(format!(
-            "{name}:1: request.kind is missing, by which the webhook is found; choose a path with --path"
-        ));
-    };
-    find(registry, Phase::Mutating, &group, &version, &kind).ok_or_else(|| {
-        let api_version = if group.is_empty() { version } else { format!("{group}/{version}") };
-        format!(
-            "{name}:1: no mutating webhook serves {api_version} {kind}; choose a path with --path\n{}",
-            served(registry)
-        )
-    })
-}
-
-fn nothing_serves(path: &str, registry: &Registry<Snapshot>) -> String {
-    let meant = suggest(path, registry.entries().iter().map(|entry| entry.path.as_str()));
-    let meant = meant.map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
-    format!("nothing serves {path}{meant}\n{}", served(registry))
-}
-
-fn served(registry: &Registry<Snapshot>) -> String {
-    let mut paths: Vec<&str> = registry.entries().iter().map(|entry| entry.path.as_str()).collect();
-    paths.sort_unstable();
-    format!("served paths:\n  {}", paths.join("\n  "))
-}
-
 /// The name of the object, with a space in front; empty where it has none.
 fn object_name(answer: &Answer) -> String {
     let of = &answer.summary;
@@ -360,9 +236,10 @@ fn indented(text: &str) -> String {
 mod tests {
     use admission::question::{Access, Question};
     use admission::registry::{Resource, Rule};
-    use admission::{Mutating, Operation, Request, Unserved, Verdict};
+    use admission::{Mutating, Operation, Registry, Request, Unserved, Verdict};
     use clap::Parser as _;
     use engine::offline::admit::Questions;
+    use engine::snapshot::Snapshot;
 
     use super::*;
 
