@@ -370,7 +370,7 @@ fn of_cluster(mut value: Value, api_version: &str, kind: &str) -> Manifest {
             metadata.remove("managedFields");
         }
     }
-    Manifest { source: "cluster".to_owned(), value }
+    Manifest { source: "cluster".to_owned(), value, is_stored: true }
 }
 
 /// A client whose API server has answered, and what it is called.
