@@ -182,7 +182,7 @@ fn explain_all(
     model: &OfflineModel,
 ) -> Result<Vec<Explained>, Vec<String>> {
     let (mut all, mut errors) = (Vec::new(), Vec::new());
-    for Manifest { source, value } in objects {
+    for Manifest { source, value, .. } in objects {
         let explained = identity(&value)
             .map_err(|error| error.to_string())
             .and_then(|identity| explain_object(&identity, &value, args, model));

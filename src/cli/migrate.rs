@@ -158,7 +158,7 @@ fn read(args: &MigrateArgs, report: &mut Report<'_>, stdin: &mut dyn Read) -> Op
 /// are refused where their base is not there yet.
 fn convert_all(found: &[Manifest], report: &mut Report<'_>) -> Vec<Manifest> {
     let (mut converted, mut noted) = (Vec::new(), Noted::default());
-    for Manifest { source, value } in found.iter().filter(|it| openkruise::is_configuration(&it.value)) {
+    for Manifest { source, value, .. } in found.iter().filter(|it| openkruise::is_configuration(&it.value)) {
         if let Some(map) = openkruise::configuration(value, OWN_NAMESPACE) {
             let place = format!(
                 "printed as {CONFIG_MAP} in {OWN_NAMESPACE}; change the namespace if Outrider is in another one"
@@ -167,7 +167,7 @@ fn convert_all(found: &[Manifest], report: &mut Report<'_>) -> Vec<Manifest> {
             converted.push(noted.of(map, source, &title(value), report));
         }
     }
-    for Manifest { source, value } in found.iter().filter(|it| openkruise::is_set(&it.value)) {
+    for Manifest { source, value, .. } in found.iter().filter(|it| openkruise::is_set(&it.value)) {
         match openkruise::convert(value) {
             Ok(set) => converted.push(noted.of(set, source, &title(value), report)),
             Err(errors) => errors.iter().for_each(|error| {
@@ -201,7 +201,7 @@ impl Noted {
             let text = format!("{title}: {}: as for {first}", fields.join(", "));
             report.add(Finding::of(Severity::Note, source, text));
         }
-        Manifest { source: source.to_owned(), value: converted.object }
+        Manifest { source: source.to_owned(), value: converted.object, is_stored: false }
     }
 }
 

@@ -31,6 +31,16 @@ impl WhileRead for Nodes {
         node.name_any()
     }
 
+    fn left_out(node: &Self::Object) -> usize {
+        let mut room = LabelRoom::default();
+        let labels = node.metadata.labels.iter().flatten();
+        labels.filter(|(key, value)| !room.takes(key, value)).count()
+    }
+
+    fn log_left_out(node: &String, labels: usize) {
+        tracing::warn!(node, labels, "A node has more labels than there is room for; pods on it get none of these");
+    }
+
     fn read(node: Self::Object) -> Self::Value {
         let mut room = LabelRoom::default();
         let labels = node.metadata.labels.unwrap_or_default().into_iter();
@@ -49,6 +59,22 @@ mod tests {
 
     use super::*;
     use crate::watch::while_read::is_needed;
+
+    #[test]
+    fn labels_beyond_the_room_are_left_out_and_counted() {
+        let node = |count: usize| {
+            let labels: BTreeMap<String, String> = (0..count).map(|at| (format!("l{at:05}"), "x".repeat(63))).collect();
+            PartialObjectMeta::<Node> {
+                metadata: kube::core::ObjectMeta { labels: Some(labels), ..Default::default() },
+                ..Default::default()
+            }
+        };
+        assert_eq!(Nodes::left_out(&node(100)), 0);
+        let many = node(1_000);
+        let left_out = Nodes::left_out(&many);
+        assert!(left_out > 0, "32 KiB have no room for a thousand labels of 69 bytes");
+        assert_eq!(Nodes::read(many).len(), 1_000 - left_out);
+    }
 
     #[test]
     fn nodes_are_needed_while_a_plugin_that_is_on_copies_their_labels() {

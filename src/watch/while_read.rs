@@ -1,5 +1,6 @@
 //! Watches of what only some plugins read: each is there while an accepted object reads it, and not otherwise.
 
+use std::collections::HashMap;
 use std::fmt::Debug;
 use std::future::pending;
 use std::hash::Hash;
@@ -34,6 +35,14 @@ pub trait WhileRead {
     /// What decisions read of the object.
     fn read(object: Self::Object) -> Self::Value;
 
+    /// How many labels of the object there is no room for.
+    fn left_out(_: &Self::Object) -> usize {
+        0
+    }
+
+    /// Writes to the log that labels of an object are left out.
+    fn log_left_out(_: &Self::Key, _: usize) {}
+
     /// Takes a change in.
     fn apply(change: &Change<Self::Key, Self::Value>, feed: &mut SnapshotBuilder);
 }
@@ -46,12 +55,27 @@ pub struct WatchWhileRead<R: WhileRead> {
     client: Client,
     events: Option<Pin<Box<dyn Stream<Item = Read<R>> + Send>>>,
     follower: Follower<R::Key>,
+    left_out: LeftOut<R::Key>,
+}
+
+/// Objects of which labels are left out, and how many: it is logged again only where their number has changed, as some objects change
+/// all the time.
+struct LeftOut<K>(HashMap<K, usize>);
+
+impl<K: Eq + Hash + Clone> LeftOut<K> {
+    fn is_news(&mut self, key: &K, count: usize) -> bool {
+        if count == 0 {
+            self.0.remove(key);
+            return false;
+        }
+        self.0.insert(key.clone(), count) != Some(count)
+    }
 }
 
 impl<R: WhileRead> WatchWhileRead<R> {
     /// A watch that is not there yet.
     pub fn new(client: Client) -> Self {
-        Self { client, events: None, follower: Follower::default() }
+        Self { client, events: None, follower: Follower::default(), left_out: LeftOut(HashMap::new()) }
     }
 
     /// Begins to watch if a plugin needs it, and ends if none does any more.
@@ -62,6 +86,7 @@ impl<R: WhileRead> WatchWhileRead<R> {
             }
             (false, true) => {
                 (self.events, self.follower) = (None, Follower::default());
+                self.left_out = LeftOut(HashMap::new());
                 R::apply(&Change::Unwatched, feed);
             }
             _ => {}
@@ -83,10 +108,20 @@ impl<R: WhileRead> WatchWhileRead<R> {
 
     /// Takes an event in.
     pub fn take(&mut self, event: Read<R>, feed: &mut SnapshotBuilder) {
+        let left_out = &mut self.left_out;
         self.follower.follow(event, R::key, |step| {
             let change = match step {
-                Step::Is(object) => Change::Is(R::key(&object), R::read(object)),
-                Step::Gone(key) => Change::Gone(key),
+                Step::Is(object) => {
+                    let (key, count) = (R::key(&object), R::left_out(&object));
+                    if left_out.is_news(&key, count) {
+                        R::log_left_out(&key, count);
+                    }
+                    Change::Is(key, R::read(object))
+                }
+                Step::Gone(key) => {
+                    left_out.is_news(&key, 0);
+                    Change::Gone(key)
+                }
                 Step::Listed => Change::Listed,
             };
             R::apply(&change, feed);
@@ -99,4 +134,17 @@ pub fn is_needed<R: WhileRead>(feed: &SnapshotBuilder) -> bool {
     let records = feed.collections.plugins.collection().table().all();
     let mut forms = records.iter().filter_map(|record| record.compiled.as_ref());
     forms.any(|form| form.mode != Mode::Off && R::is_read_by(form))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::LeftOut;
+
+    #[test]
+    fn labels_that_are_left_out_are_news_once_for_each_object_and_number() {
+        let mut left_out = LeftOut(std::collections::HashMap::new());
+        let seen = [("a", 0), ("a", 3), ("a", 3), ("b", 3), ("a", 4), ("a", 0), ("a", 4), ("b", 3)];
+        let news = seen.map(|(node, count)| left_out.is_news(&node, count));
+        assert_eq!(news, [false, true, false, true, true, false, true, false]);
+    }
 }

@@ -4,10 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use engine::offline::manifest::Manifest;
 use engine::snapshot::Exclusion;
 use outrider::kinds::Kinds;
 use outrider::registry::registry;
-use outrider::standalone::{Loaded, Standalone, Validate, load};
+use outrider::standalone::{Loaded, Standalone, Validate, load, load_or_stdin};
+use serde_json::json;
 
 fn set(name: &str, label: &str) -> String {
     format!(
@@ -64,12 +66,25 @@ fn a_set_of_a_cluster_that_is_larger_than_may_be_written_is_read_with_a_warning(
         let head = "apiVersion: apps.outrider.dev/v1alpha1\nkind: SidecarSet\n";
         format!("{head}metadata: {{name: large{metadata}}}\nspec: {{{spec}}}\n---\n{}", set("b", "web"))
     };
-    let loaded = load_text(&large(", uid: 0a1b")).unwrap();
-    assert_eq!(loaded.snapshot.sets.len(), 2);
+    for metadata in ["", ", uid: 0a1b"] {
+        assert!(
+            load_text(&large(metadata)).is_err(),
+            "one in a file is yet to be written, whatever it says: {metadata}"
+        );
+    }
+    let containers: Vec<_> = (0..101).map(|at| json!({"name": format!("c{at}"), "image": "i"})).collect();
+    let value = json!({
+        "apiVersion": "apps.outrider.dev/v1alpha1", "kind": "SidecarSet", "metadata": {"name": "large", "uid": "0a1b"},
+        "spec": {"selector": {"matchLabels": {"app": "a"}}, "containers": containers},
+    });
+    let of_cluster = vec![Manifest { source: "cluster".to_owned(), value, is_stored: true }];
+    let (stdin, registry) = (&mut std::io::empty(), registry(&Kinds::default()));
+    let loaded = load_or_stdin(&[], stdin, of_cluster, &Arc::default(), &registry, Validate::Strict, None);
+    let Ok(loaded) = loaded else { panic!("refused") };
+    assert_eq!(loaded.snapshot.sets.len(), 1);
     let [warning] = loaded.warnings.as_slice() else { panic!("{:?}", loaded.warnings) };
-    let said = "m.yaml:1: SidecarSet \"large\": spec.containers has 101 elements, and at most 100 may be written";
+    let said = "cluster: SidecarSet \"large\": spec.containers has 101 elements, and at most 100 may be written";
     assert!(warning.contains(said), "{warning}");
-    assert!(load_text(&large("")).is_err(), "one that is yet to be written is refused");
 }
 
 #[test]

@@ -172,7 +172,7 @@ fn of_cluster(mut value: Value, api_version: &str, kind: &str) -> Manifest {
             metadata.remove("managedFields");
         }
     }
-    Manifest { source: "cluster".to_owned(), value }
+    Manifest { source: "cluster".to_owned(), value, is_stored: true }
 }
 
 async fn get(client: &Client, path: &str) -> Result<Value, kube::Error> {

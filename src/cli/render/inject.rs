@@ -29,7 +29,7 @@ pub struct Rules<'a> {
 
 /// Renders an object; without a pod template it stays as it is.
 pub fn render(manifest: Manifest, rules: Rules<'_>, world: &OfflineModel) -> Result<Rendered, Box<Failure>> {
-    let Manifest { source, value } = manifest;
+    let Manifest { source, value, .. } = manifest;
     let identity = match identity(&value) {
         Ok(identity) => identity,
         Err(error) => return Err(Box::new(Failure::bad_input(source, "object".to_owned(), error.to_string()))),

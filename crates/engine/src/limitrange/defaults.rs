@@ -14,6 +14,8 @@ use super::compiled::CompiledRange;
 use crate::plugins::change::List;
 use crate::plugins::pod_facts::{Container, PodFacts};
 use crate::plugins::work;
+use crate::sidecarset::expression::Resource;
+use crate::sidecarset::resources::OwnDefaults;
 
 /// The annotation that says what was filled in, as the API server's own plugin writes it.
 pub const ANNOTATION: &str = "kubernetes.io/limit-ranger";
@@ -66,6 +68,14 @@ impl<'r> Defaults<'r> {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.limits.is_empty() && self.requests.is_empty()
+    }
+
+    /// What the pod's own containers get, for sets that compute with it.
+    pub fn of_own_containers(&self) -> OwnDefaults {
+        let amounts = |firsts: &Firsts<'_>| {
+            Resource::ALL.map(|resource| firsts.get(resource.name()).map(|(amount, _)| resource.nanos(amount)))
+        };
+        OwnDefaults { limits: amounts(&self.limits), requests: amounts(&self.requests) }
     }
 
     /// Fills in what a new pod leaves open, and says so in its annotation.

@@ -86,6 +86,12 @@ impl PodNodeSelector {
         }
     }
 
+    /// What a new pod that selects nothing by this key gets there.
+    pub fn given<'s>(&'s self, key: &str, at: &'s At<'_>) -> Option<&'s str> {
+        let selector = if self.skips(at) { None } else { self.selector(at).ok() };
+        selector?.get(key).map(String::as_str)
+    }
+
     /// What is to be changed in a new pod.
     ///
     /// # Errors

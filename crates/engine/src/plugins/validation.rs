@@ -8,7 +8,7 @@ use admission::{Findings, Operation, Reason, Request, Validating};
 use serde_json::Value;
 
 use super::api::{AdmissionPlugin, GROUP, KIND, PLURAL, VERSION};
-use super::compiled::CompiledPlugin;
+use super::compiled::{CompiledPlugin, Settings};
 use super::conflict;
 use super::placement::MAX_DEFAULT_TOLERATIONS;
 use crate::schema::{KindShape, UnknownField};
@@ -74,8 +74,30 @@ fn judge(object: &Value, old: Option<&Value>, world: &Snapshot, findings: &mut F
         Ok(compiled) => {
             let others = world.plugins.iter().filter_map(|other| conflict::between(&compiled, other));
             findings.warnings.extend(others.take(CONFLICTS_TOLD));
+            findings.warnings.extend(labels_of_musts(&compiled, world).take(CONFLICTS_TOLD));
         }
     }
+}
+
+/// Warnings about labels of nodes that take the place of labels by which pods have a set that none may go without.
+fn labels_of_musts(plugin: &CompiledPlugin, world: &Snapshot) -> impl Iterator<Item = String> {
+    let keys = match &plugin.settings {
+        Settings::PodTopologyLabels(settings) if settings.labels => Some(&settings.keys),
+        _ => None,
+    };
+    keys.into_iter().flat_map(|keys| {
+        let musts = world.sets.iter().filter(|set| set.is_must());
+        musts.filter_map(|set| {
+            let requirement = set.selector.requirements().iter().find(|requirement| keys.contains(requirement.key()))?;
+            Some(format!(
+                "SidecarSet {:?} (spec.optOut: Denied) selects pods by the label {:?}, which pods get from their node once they are bound \
+                 to it: one that was created without the set, or with it, may be selected or not from then on, and is checked no longer \
+                 if it is not; use target: Annotations, or select by another label",
+                set.name,
+                requirement.key()
+            ))
+        })
+    })
 }
 
 /// An older build let through more than may be written now.

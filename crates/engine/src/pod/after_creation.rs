@@ -5,6 +5,7 @@
 //! lacking, and what it keeps as it was is not compared with anything. Of a must a pod may have another [form](forms) than the
 //! current one.
 
+mod annotations;
 mod ephemeral;
 mod forms;
 mod groups;
@@ -15,7 +16,7 @@ use admission::registry::{FailurePolicy, MatchCondition, Namespaces, Phase, Reso
 use admission::{Findings, ObjectLimit, Operation, Reason, Request, Unserved, Validating};
 
 use self::forms::Must;
-use self::groups::Group;
+use self::groups::{Group, News};
 use crate::demand::Demand;
 use crate::outcome::refuse;
 use crate::pod::decoded::Decoded;
@@ -35,14 +36,23 @@ const RESOURCES: &[Resource] = &[
     Resource { group: "", version: "v1", resource: "pods/ephemeralcontainers", kind: "Pod" },
 ];
 
-/// Annotations and finalizers are no matter, and controllers write them often.
+/// Finalizers and other annotations than the two by which a must's form is known are no matter, and controllers write them often.
 const CHANGES: MatchCondition = MatchCondition {
     name: concat!(api_domain!(), "/changes"),
-    expression: "(has(request.subResource) && request.subResource != '') || object.spec.containers != oldObject.spec.containers || \
-                 has(object.spec.initContainers) != has(oldObject.spec.initContainers) || \
-                 (has(object.spec.initContainers) && object.spec.initContainers != oldObject.spec.initContainers) || \
-                 has(object.metadata.labels) != has(oldObject.metadata.labels) || \
-                 (has(object.metadata.labels) && object.metadata.labels != oldObject.metadata.labels)",
+    expression: concat!(
+        "(has(request.subResource) && request.subResource != '') || object.spec.containers != oldObject.spec.containers || \
+         has(object.spec.initContainers) != has(oldObject.spec.initContainers) || \
+         (has(object.spec.initContainers) && object.spec.initContainers != oldObject.spec.initContainers) || \
+         has(object.metadata.labels) != has(oldObject.metadata.labels) || \
+         (has(object.metadata.labels) && object.metadata.labels != oldObject.metadata.labels) || \
+         ['",
+        api_domain!(),
+        "/injected', '",
+        api_domain!(),
+        "/overrides'].exists(key, \
+         (has(object.metadata.annotations) && key in object.metadata.annotations ? object.metadata.annotations[key] : '') != \
+         (has(oldObject.metadata.annotations) && key in oldObject.metadata.annotations ? oldObject.metadata.annotations[key] : ''))",
+    ),
 };
 
 /// The rule: its entry exists only while there is a must.
@@ -201,7 +211,10 @@ impl<'u> Update<'u, '_> {
         let names_before: Option<BTreeSet<&str>> =
             before.as_ref().map(|before| before.iter().map(Must::name).collect());
         let is_new = |must: &Must<'_>| names_before.as_ref().is_some_and(|names| !names.contains(must.name()));
-        let groups = Group::all(&musts, is_new, &containers);
+        refusals.extend(self.asked_anew(&musts, &containers));
+        let is_recorded_anew = self.recorded_anew(&musts);
+        let news = News { is_new: &is_new, is_recorded_anew: &|must| is_recorded_anew(must) };
+        let groups = Group::all(&musts, &news, &containers);
         refusals.extend(self.faults_of(&groups)?);
         if self.request.sub_resource.as_str() == EPHEMERAL {
             match self.targeted(&musts, &containers)? {

@@ -11,7 +11,7 @@ use admission::{ParseError, Reason, Request, Review, Unserved};
 use crate::pod::decoded::Decoded;
 use crate::pod::limits::too_large;
 use crate::pod::mutate::{Outcome, outcome};
-use crate::pod::select::{Fitted, Reach, fitted, held_back, injection, reaches, selected_at_creation};
+use crate::pod::select::{Fitted, Reach, fitted_at_creation, held_back, injection, reaches, selected_at_creation};
 use crate::pod::skip::skip;
 use crate::pod::view::PodView;
 use crate::reasons;
@@ -111,7 +111,7 @@ pub fn explain(body: &[u8], snapshot: &Snapshot) -> Result<Explanation, ExplainE
     let Some(pod) = &request.object else {
         return Err(ExplainError::Unreadable("the review has no object".to_owned()));
     };
-    let selected = match selected_at_creation(pod, &request.namespace, snapshot)? {
+    let selected = match selected_at_creation(pod, (&request.namespace, &request.user_info), snapshot)? {
         Ok(selected) => selected,
         Err(exceeded) => {
             let text = too_large(exceeded).message;
@@ -120,7 +120,8 @@ pub fn explain(body: &[u8], snapshot: &Snapshot) -> Result<Explanation, ExplainE
     };
     // Of a pod that no set selects the labels alone are read, and those are whole.
     let pod = pod.even_if_cut();
-    let Fitted { sets, selections, .. } = fitted(pod, request.body, selected, snapshot);
+    let Fitted { sets, selections, .. } =
+        fitted_at_creation(pod, (&request.namespace, request.body), selected, snapshot)?;
     let mut injection = injection(pod, request.body, &sets, &selections);
     let selecting = sets.iter().zip(selections);
     let mut selecting: BTreeMap<&str, SetExplanation> = selecting

@@ -13,7 +13,7 @@ use crate::pod::decoded::Decoded;
 use crate::pod::in_place::STATE_ANNOTATION;
 use crate::pod::limits::too_large;
 use crate::pod::select::{
-    Fitted, SKIP_ANNOTATION, Selection, Skip, fitted, injection, opts_out_of_nothing, selected_at_creation,
+    Fitted, SKIP_ANNOTATION, Selection, Skip, fitted_at_creation, injection, opts_out_of_nothing, selected_at_creation,
 };
 use crate::pod::skip::skip;
 use crate::pod::stages::{self, Stages};
@@ -49,7 +49,7 @@ fn sets(request: &Request<'_, Decoded<PodView<'_>>>, snapshot: &Snapshot) -> Res
         return Ok(Verdict::allow(reason).audit(REASON, reason.as_str()));
     }
     let Some(pod) = &request.object else { return Ok(Verdict::allow(reasons::NO_MATCH)) };
-    let selected = match selected_at_creation(pod, &request.namespace, snapshot)? {
+    let selected = match selected_at_creation(pod, (&request.namespace, &request.user_info), snapshot)? {
         Ok(selected) => selected,
         Err(exceeded) => return Ok(Verdict::deny(Reason::TOO_LARGE, too_large(exceeded))),
     };
@@ -63,7 +63,8 @@ fn sets(request: &Request<'_, Decoded<PodView<'_>>>, snapshot: &Snapshot) -> Res
     let skip = Skip::read(pod.metadata.annotation(SKIP_ANNOTATION));
     let mistyped = opts_out_of_nothing(&skip, &selected, &snapshot.sets);
     let mut report = Report { mistyped, ..Report::default() };
-    let Fitted { sets, selections, warnings } = fitted(pod, request.body, selected, snapshot);
+    let Fitted { sets, selections, warnings } =
+        fitted_at_creation(pod, (&request.namespace, request.body), selected, snapshot)?;
     report.mistyped.extend(warnings);
     let mut injection = injection(pod, request.body, &sets, &selections);
     for (set, selection) in sets.iter().zip(selections) {

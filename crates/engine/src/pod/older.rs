@@ -5,10 +5,11 @@
 use std::collections::{BTreeMap, HashSet};
 
 use admission::Unserved;
+use admission::review::UserInfo;
 use serde_json::{Value, json};
 
 use crate::pod::decoded::Decoded;
-use crate::pod::select::{Fitted, Selection, fitted, injection, selected_at_creation};
+use crate::pod::select::{Fitted, Selection, fitted_at_creation, injection, selected_at_creation};
 use crate::pod::view::PodView;
 use crate::sidecarset::api::RawObject;
 use crate::sidecarset::compiled::CompiledSet;
@@ -37,10 +38,12 @@ pub struct TakenOut {
 pub fn take_out(pod: &Value, namespace: &str, snapshot: &Snapshot) -> Result<TakenOut, Unserved> {
     let text = pod.to_string();
     let Ok(view) = serde_json::from_str::<Decoded<PodView<'_>>>(&text) else { return Ok(TakenOut::default()) };
-    let (Ok(selected), Ok(view)) = (selected_at_creation(&view, namespace, snapshot)?, view.whole()) else {
+    let (Ok(selected), Ok(view)) =
+        (selected_at_creation(&view, (namespace, &UserInfo::default()), snapshot)?, view.whole())
+    else {
         return Ok(TakenOut::default());
     };
-    let Fitted { sets, selections, .. } = fitted(view, &text, selected, snapshot);
+    let Fitted { sets, selections, .. } = fitted_at_creation(view, (namespace, &text), selected, snapshot)?;
     let mut injection = injection(view, &text, &sets, &selections);
     let mut older = Older::default();
     for (set, selection) in sets.iter().zip(selections) {

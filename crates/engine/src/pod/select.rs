@@ -1,17 +1,22 @@
 //! Which sets a pod is to carry.
 
 mod canary;
+mod opt_out;
 mod revision;
 
 pub use self::canary::gives_way;
+pub use self::opt_out::{SKIP_ANNOTATION, Skip, opts_out_of_nothing};
 pub use self::revision::held_back;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use admission::review::UserInfo;
 use admission::{Reason, Unserved};
 
+use crate::limitrange::endpoints::pods::own_defaults;
+use crate::plugins::endpoints::pods::node_labels;
 use crate::pod::borrowed_map::BorrowedMap;
 use crate::pod::decoded::Decoded;
 use crate::pod::limits::{self, Exceeded};
@@ -19,14 +24,11 @@ use crate::pod::view::PodView;
 use crate::reasons;
 use crate::sidecarset::affinity::Affinity;
 use crate::sidecarset::compiled::{CompiledSet, NAMESPACE_NAME_LABEL, NamespaceScope, Platform};
-use crate::sidecarset::index::SetIndex;
-use crate::sidecarset::injection::{Clash, Fit, Fitting, Injection, Tailor};
+use crate::sidecarset::injection::{Amounts, Clash, Fit, Fitting, Injection, Tailor};
+use crate::sidecarset::platform::PLATFORM_LABELS;
+use crate::sidecarset::resources::OwnDefaults;
 use crate::snapshot::Snapshot;
 use crate::snapshot::namespace::KnownNamespace;
-use crate::suggest::suggest;
-
-/// On a pod: `true`, or names of sets joined by commas.
-pub const SKIP_ANNOTATION: &str = "outrider.dev/skip";
 
 /// What a set means for a pod.
 #[derive(Debug, Clone)]
@@ -75,11 +77,37 @@ pub struct Fitted<'s> {
     pub warnings: Vec<String>,
 }
 
+/// The same sets, each as a pod gets it that is about to be created.
+///
+/// # Errors
+/// [`Unserved`] when it cannot be decided what the pod's own containers are to get.
+pub fn fitted_at_creation<'s>(
+    pod: &PodView<'_>,
+    (namespace, body): (&str, &str),
+    selected: Selected<'s>,
+    snapshot: &Snapshot,
+) -> Result<Fitted<'s>, Unserved> {
+    let computes = |set: &CompiledSet| set.pieces().any(|piece| piece.policy.is_some());
+    // Sets see what the pod's own containers ask for once it is stored, as they are judged by it then.
+    let defaults = if !snapshot.limit_ranges.is_empty() && selected.iter().any(|(set, _)| computes(set)) {
+        own_defaults(namespace, snapshot)?
+    } else {
+        OwnDefaults::default()
+    };
+    Ok(fitted(pod, body, selected, Amounts::Computed(defaults), snapshot))
+}
+
 /// The same sets, each as this pod gets it. The pod was read from `body`.
-pub fn fitted<'s>(pod: &PodView<'_>, body: &str, selected: Selected<'s>, snapshot: &Snapshot) -> Fitted<'s> {
+pub fn fitted<'s, 'p>(
+    pod: &'p PodView<'p>,
+    body: &str,
+    selected: Selected<'s>,
+    amounts: Amounts<'p>,
+    snapshot: &Snapshot,
+) -> Fitted<'s> {
     let coming = selected.iter().filter(|(_, selection)| selection.may_have_come());
     let sets: Vec<&'s CompiledSet> = coming.map(|(set, _)| -> &CompiledSet { set }).collect();
-    let tailor = Tailor::new(pod, sets, snapshot.minor_version);
+    let tailor = Tailor::new(pod, sets, amounts, snapshot.minor_version);
     let tailored = |(set, selection): (&'s Arc<CompiledSet>, Selection)| match selection {
         Selection::Selected => match tailor.fit(set) {
             Ok(Fit::AsWritten) => (Cow::Borrowed(&**set), Selection::Selected),
@@ -123,6 +151,18 @@ pub fn selected<'s>(
     namespace: &str,
     snapshot: &'s Snapshot,
 ) -> Result<Result<Selected<'s>, Exceeded>, Unserved> {
+    selected_with(pod, namespace, snapshot, |_| Ok(NodeLabels::new()))
+}
+
+/// Labels that the node selector of a pod is to get.
+type NodeLabels = BTreeMap<&'static str, String>;
+
+fn selected_with<'s>(
+    pod: &Decoded<PodView<'_>>,
+    namespace: &str,
+    snapshot: &'s Snapshot,
+    coming: impl FnOnce(&PodView<'_>) -> Result<NodeLabels, Unserved>,
+) -> Result<Result<Selected<'s>, Exceeded>, Unserved> {
     let reached = match reached(&pod.even_if_cut().metadata.labels, namespace, snapshot)? {
         Ok(reached) if reached.is_empty() => return Ok(Ok(Selected::new())),
         Ok(reached) => reached,
@@ -133,7 +173,7 @@ pub fn selected<'s>(
         Err(exceeded) => return Ok(Err(exceeded)),
     };
     let skip = Skip::read(pod.metadata.annotation(SKIP_ANNOTATION));
-    let platform = platform(pod);
+    let platform = platform(pod, &coming(pod)?);
     let selection = |(set, is_known): (&'s Arc<CompiledSet>, bool)| {
         (set, if is_known { selection(set, platform, &skip) } else { namespace_unknown(set, namespace) })
     };
@@ -156,16 +196,24 @@ pub fn musts_of<'s>(
     Ok(reached(labels, namespace, snapshot)?.map(musts))
 }
 
-/// The same for a pod that is about to be created: in place of a set its canary, and the revision that new pods get.
+/// The same for a pod that this user is about to create: in place of a set its canary, and the revision that new pods get. The
+/// operating system is that of the pod as it is stored, with the node selector that plugins give it.
 ///
 /// # Errors
 /// As [`select`].
 pub fn selected_at_creation<'s>(
     pod: &Decoded<PodView<'_>>,
-    namespace: &str,
+    (namespace, user): (&str, &UserInfo<'_>),
     snapshot: &'s Snapshot,
 ) -> Result<Result<Selected<'s>, Exceeded>, Unserved> {
-    let mut selected = selected(pod, namespace, snapshot)?;
+    let coming = |pod: &PodView<'_>| {
+        if pod.spec.os.is_some() {
+            Ok(NodeLabels::new())
+        } else {
+            node_labels(&PLATFORM_LABELS, namespace, user, snapshot)
+        }
+    };
+    let mut selected = selected_with(pod, namespace, snapshot, coming)?;
     if let (Ok(all), Ok(pod)) = (&mut selected, pod.whole()) {
         canary::give_way(all, pod);
         revision::pin(all, pod, namespace, snapshot);
@@ -293,62 +341,6 @@ pub fn holds_back(set: &CompiledSet, platform: Option<Platform>, skip: &Skip<'_>
     }
 }
 
-/// A [`SKIP_ANNOTATION`], read once for all sets.
-#[derive(Debug, Default)]
-pub struct Skip<'p> {
-    text: Option<&'p str>,
-    // Sorted. Empty where all are skipped.
-    names: Vec<&'p str>,
-}
-
-impl<'p> Skip<'p> {
-    /// Reads the annotation's value.
-    pub fn read(text: Option<&'p str>) -> Self {
-        let text = text.map(str::trim);
-        let mut names: Vec<&str> = text.into_iter().flat_map(names_in).collect();
-        names.sort_unstable();
-        Self { text, names }
-    }
-
-    /// Whether the pod asks to go without the set, whether or not the set allows it.
-    pub fn asks_for(&self, set: &CompiledSet) -> bool {
-        self.text == Some("true") || self.names.binary_search(&set.name.as_str()).is_ok()
-    }
-}
-
-/// The names between the commas. There may be very many commas with nothing between them, which a search for the next one is slow for.
-#[allow(clippy::manual_pattern_char_comparison)] // it makes no such search
-fn names_in(list: &str) -> impl Iterator<Item = &str> {
-    list.split(|char| char == ',').filter(|name| !name.is_empty()).map(str::trim_ascii).filter(|name| !name.is_empty())
-}
-
-/// Names in a [`SKIP_ANNOTATION`] that are reported; it may hold very many.
-const NAMES_TOLD: usize = 3;
-/// Bytes of the longest name that an object can have (a DNS-1123 subdomain): to compare longer ones takes time for nothing.
-const MAX_NAME: usize = 253;
-
-/// Warnings about a [`SKIP_ANNOTATION`] that names no set: the author of a wrong name believes that the pod goes without. `selected`
-/// are the sets that select the pod.
-pub fn opts_out_of_nothing(
-    skip: &Skip<'_>,
-    selected: &[(&Arc<CompiledSet>, Selection)],
-    sets: &SetIndex,
-) -> Vec<String> {
-    let skip = skip.text.filter(|value| !matches!(*value, "true" | "false"));
-    let unknown = skip.into_iter().flat_map(names_in).filter(|name| !sets.contains(name));
-    let warning = |name: &str| {
-        let known = selected.iter().map(|(set, _)| set.name.as_str());
-        let meant = if name.len() <= MAX_NAME { suggest(name, known) } else { None };
-        let help = match meant {
-            _ if name.eq_ignore_ascii_case("true") => " (\"true\" alone opts out of every set)".to_owned(),
-            Some(meant) => format!(" (did you mean {meant:?}?)"),
-            None => String::new(),
-        };
-        format!("{SKIP_ANNOTATION} names {name:?}, but there is no SidecarSet of that name{help}")
-    };
-    unknown.take(NAMES_TOLD).map(warning).collect()
-}
-
 fn namespace_unknown(set: &CompiledSet, namespace: &str) -> Selection {
     Selection::Skipped(
         reasons::NAMESPACE_UNKNOWN,
@@ -360,8 +352,9 @@ fn namespace_unknown(set: &CompiledSet, namespace: &str) -> Selection {
     )
 }
 
-fn platform(pod: &PodView<'_>) -> Option<Platform> {
+fn platform(pod: &PodView<'_>, coming: &NodeLabels) -> Option<Platform> {
     let spec = &pod.spec;
     let affinity = || spec.affinity.and_then(|raw| Affinity::read(raw.get()));
-    Platform::of_pod(spec.os.as_ref().map(|os| os.name.as_str()), |label| spec.node_selector.get(label), affinity)
+    let label = |label: &str| spec.node_selector.get(label).or_else(|| coming.get(label).map(String::as_str));
+    Platform::of_pod(spec.os.as_ref().map(|os| os.name.as_str()), label, affinity)
 }

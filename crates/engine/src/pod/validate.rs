@@ -9,7 +9,7 @@ use crate::outcome::{REASON, refuse};
 use crate::plugins::endpoints::pods;
 use crate::pod::decoded::Decoded;
 use crate::pod::limits::too_large;
-use crate::pod::select::{Fitted, Selection, fitted, injection, selected_at_creation};
+use crate::pod::select::{Fitted, Selection, fitted_at_creation, injection, selected_at_creation};
 use crate::pod::skip::skip;
 use crate::pod::stages::{self, Stages};
 use crate::pod::view::PodView;
@@ -59,7 +59,7 @@ fn sets(
         return Ok(());
     };
     findings.reason = reasons::NO_MATCH;
-    let selected = match selected_at_creation(pod, &request.namespace, snapshot)? {
+    let selected = match selected_at_creation(pod, (&request.namespace, &request.user_info), snapshot)? {
         Ok(selected) => selected,
         Err(exceeded) => {
             refuse(findings, Reason::TOO_LARGE, too_large(exceeded));
@@ -76,7 +76,8 @@ fn sets(
             return Ok(());
         }
     };
-    let Fitted { sets, selections, .. } = fitted(pod, request.body, selected, snapshot);
+    let Fitted { sets, selections, .. } =
+        fitted_at_creation(pod, (&request.namespace, request.body), selected, snapshot)?;
     let mut injection = injection(pod, request.body, &sets, &selections);
     let mut report = Report::default();
     for (set, selection) in sets.iter().zip(selections) {

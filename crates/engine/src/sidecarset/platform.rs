@@ -7,6 +7,8 @@ use crate::sidecarset::api::RawObject;
 
 /// Labels of nodes that name the operating system, the present one first.
 pub(super) const OS_LABELS: [&str; 2] = ["kubernetes.io/os", "beta.kubernetes.io/os"];
+/// Labels of nodes by which a pod is bound to an operating system.
+pub const PLATFORM_LABELS: [&str; 3] = [OS_LABELS[0], OS_LABELS[1], WINDOWS_BUILD];
 /// On Windows nodes alone, where the kubelet puts it.
 pub const WINDOWS_BUILD: &str = "node.kubernetes.io/windows-build";
 

@@ -4,6 +4,7 @@ use admission::field::{Error, ErrorList, Path};
 use admission::format::Quantity;
 use regex::{Regex, RegexBuilder};
 use serde::Deserialize as _;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::sidecarset::api::{RawObject, ResourceDefaults as Written};
@@ -29,6 +30,15 @@ pub struct Totals {
     pub limits: [Option<Nanos>; 2],
     /// Their requests; what is missing counts as zero.
     pub requests: [Nanos; 2],
+}
+
+/// What the own containers of a new pod are to get that lack a request or limit, in the order of [`Resource::ALL`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OwnDefaults {
+    /// Limits.
+    pub limits: [Option<Nanos>; 2],
+    /// Requests; a container that has a limit has that as its request.
+    pub requests: [Option<Nanos>; 2],
 }
 
 /// How requests and limits are computed from those of the pod's own containers.
@@ -94,6 +104,21 @@ impl ResourcesPolicy {
             for (list, amount) in [("limits", limit), ("requests", request)] {
                 if let Some(amount) = amount {
                     set_amount(container, list, resource.name(), resource.print(amount).into());
+                }
+            }
+        }
+    }
+}
+
+impl ResourcesPolicy {
+    /// Sets the requests and limits that follow from the pod's own containers to those that a running pod has.
+    pub fn keep(&self, resources: Option<&RawValue>, container: &mut RawObject) {
+        let of_pod: Value = resources.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+        for (list, expressions) in [("limits", &self.limits), ("requests", &self.requests)] {
+            for (resource, _) in Resource::ALL.iter().zip(expressions).filter(|(_, expression)| expression.is_some()) {
+                let amount = of_pod.get(list).and_then(|amounts| amounts.get(resource.name()));
+                if let Some(amount) = amount.filter(|amount| !amount.is_null()) {
+                    set_amount(container, list, resource.name(), amount.clone());
                 }
             }
         }

@@ -21,6 +21,7 @@ use crate::plugins::pod_facts::{PodFacts, Resources, Spec};
 use crate::pod::decoded::Decoded;
 use crate::pod::view::PodView;
 use crate::reasons;
+use crate::sidecarset::resources::OwnDefaults;
 use crate::snapshot::Snapshot;
 
 /// Goes on with what sets decided about a new pod.
@@ -60,6 +61,14 @@ pub fn mutate(
         }
     }
     Ok(verdict)
+}
+
+/// What the own containers of a new pod are to get that lack requests or limits.
+///
+/// # Errors
+/// As [`mutate`].
+pub fn own_defaults(namespace: &str, snapshot: &Snapshot) -> Result<OwnDefaults, Unserved> {
+    Ok(Defaults::of(&concerned(snapshot, namespace, CompiledRange::fills)?.ranges).of_own_containers())
 }
 
 /// The refusal of a pod that has no room for what is filled in.

@@ -19,4 +19,6 @@ pub struct Manifest {
     pub source: String,
     /// The object. It has an `apiVersion` and a `kind`.
     pub value: Value,
+    /// Whether it is from a cluster, whose API server stored it. A file is not, whatever its metadata says.
+    pub is_stored: bool,
 }

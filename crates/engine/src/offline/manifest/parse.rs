@@ -91,15 +91,15 @@ impl Parsed {
             Ok(identity) => identity,
             // Only the type is asked for here; whether the rest is right is for those who use the object.
             Err(IdentityError::NotAString { field: "metadata.name" | "metadata.namespace", .. }) => {
-                return self.manifests.push(Manifest { source: origin, value });
+                return self.manifests.push(Manifest { source: origin, value, is_stored: false });
             }
             Err(error) => return self.errors.push(Error::Unidentified { origin, error }),
         };
         let Some(item_kind) = identity.kind.strip_suffix("List") else {
-            return self.manifests.push(Manifest { source: origin, value });
+            return self.manifests.push(Manifest { source: origin, value, is_stored: false });
         };
         let Some(Value::Array(items)) = value.get_mut("items").map(Value::take) else {
-            return self.manifests.push(Manifest { source: origin, value });
+            return self.manifests.push(Manifest { source: origin, value, is_stored: false });
         };
         if depth == MAX_LIST_DEPTH {
             return self.errors.push(Error::ListsTooDeep { origin });

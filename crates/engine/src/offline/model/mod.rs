@@ -194,8 +194,7 @@ fn compile_all(
 /// Why a set of a cluster could not be written today, where it is larger than that: an older build let it through, and the server of the
 /// cluster injects it.
 fn stored_larger(manifest: &Manifest) -> Option<String> {
-    manifest.value.pointer("/metadata/uid").and_then(Value::as_str).filter(|uid| !uid.is_empty())?;
-    let spec = manifest.value.get("spec")?;
+    let spec = manifest.value.get("spec").filter(|_| manifest.is_stored)?;
     size::beyond(spec).map(|(list, found, most)| match list {
         Some(list) => format!("spec.{list} has {found} elements, and at most {most} may be written"),
         None => format!("its spec has {found} values, and at most {most} may be written"),

@@ -1,14 +1,16 @@
 //! New pods: plugins follow the sidecars, in the call for pods.
 
+use std::collections::BTreeMap;
+
 use admission::reply::Outcome;
 use admission::review::UserInfo;
 use admission::{Denial, Findings, Operation, PatchWriter, Reason, Request, Unserved, Verdict};
 
 use super::report::Report;
-use super::scope::{binds, cannot_tell, concerned, refuse_unread};
+use super::scope::{Concerned, binds, cannot_tell, concerned, refuse_unread};
 use crate::outcome::{refuse_after_all, refused, says_little, set_reason, take_patch};
 use crate::plugins::Plugin;
-use crate::plugins::compiled::{At, CompiledPlugin};
+use crate::plugins::compiled::{At, CompiledPlugin, Mode, Settings};
 use crate::plugins::placement::Placement;
 use crate::plugins::pod_facts::PodFacts;
 use crate::pod::borrowed_map::BorrowedMap;
@@ -100,6 +102,32 @@ pub fn mutate(
     }
     verdict.outcome = Outcome::Patched(patch);
     Ok(verdict)
+}
+
+/// What the node selector of a pod that this user creates gets under these keys, if it has nothing there.
+///
+/// # Errors
+/// As [`mutate`].
+pub fn node_labels(
+    keys: &[&'static str],
+    namespace: &str,
+    user: &UserInfo<'_>,
+    snapshot: &Snapshot,
+) -> Result<BTreeMap<&'static str, String>, Unserved> {
+    let chosen =
+        |one: &CompiledPlugin| matches!(one.settings, Settings::PodNodeSelector(_)) && one.mode == Mode::Enforce;
+    let Concerned { plugins, placement, .. } = concerned(snapshot, namespace, user, chosen)?;
+    let at = At { namespace, name: "", user: &user.username, placement, is_mirror: false };
+    let mut found = BTreeMap::new();
+    for (plugin, _) in plugins.into_iter().filter(|(_, is_exempt)| !is_exempt) {
+        let Settings::PodNodeSelector(settings) = &plugin.settings else { continue };
+        for key in keys {
+            if let Some(value) = settings.given(key, &at) {
+                found.entry(*key).or_insert_with(|| value.to_owned());
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// Goes on with what sets found about a pod that is about to be stored.

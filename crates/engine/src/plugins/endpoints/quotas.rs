@@ -10,7 +10,7 @@ use crate::plugins::Plugin;
 use crate::plugins::compiled::{CompiledPlugin, Settings};
 use crate::plugins::resource_quota::{Consumed, QuotaFacts};
 use crate::pod::decoded::Decoded;
-use crate::pod::limits::object_too_large;
+use crate::pod::limits::{keeps, keeps_spec, object_too_large};
 use crate::reasons;
 use crate::snapshot::Snapshot;
 
@@ -124,6 +124,11 @@ impl Validating<Snapshot> for QuotaValidation {
         }
         let new = match new.whole() {
             Ok(new) => new,
+            // It asks for what it asked for when nothing limited it, and controllers must be able to change the rest of it.
+            Err(_) if old.is_some() && keeps_amounts(resource, request.body) => {
+                findings.reason = reasons::ALLOWED;
+                return Ok(());
+            }
             Err(exceeded) => {
                 refuse_unread(&concerned.plugins, object_too_large(exceeded), findings);
                 return Ok(());
@@ -147,6 +152,16 @@ impl Validating<Snapshot> for QuotaValidation {
         report.finish(findings);
         Ok(())
     }
+}
+
+/// Whether an update leaves what the object asks for as it is stored.
+fn keeps_amounts(resource: &str, body: &str) -> bool {
+    let field = match resource {
+        "services" => "ports",
+        "persistentvolumeclaims" => "resources",
+        _ => return keeps_spec(body),
+    };
+    keeps(body, &["spec", field])
 }
 
 /// The resource, by the kind where a review leaves it out.

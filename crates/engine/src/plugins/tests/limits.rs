@@ -135,6 +135,26 @@ fn what_is_asked_for_as_a_whole_is_limited_where_somebody_limits_it() {
         assert_eq!(reply.code, Some(422), "{path} {}", reply.message);
         assert!(reply.message.contains(&format!("{field} holds more than 250 values")), "{}", reply.message);
     }
+    // A controller sets the class of a stored claim, where a default appears later.
+    let mut classed = claim.clone();
+    classed["spec"]["storageClassName"] = "fast".into();
+    let mut more = classed.clone();
+    more["spec"]["resources"]["requests"]["storage"] = "1Gi".into();
+    for path in ["/validate--v1-pod-resourcequota", "/validate--v1-persistentvolumeclaim-limitranger"] {
+        let kept = ask(&world, path, CLAIM, "UPDATE", &classed, &claim);
+        assert_eq!(kept.decision, Decision::Allowed, "{path}: {}", kept.message);
+        assert_eq!(ask(&world, path, CLAIM, "UPDATE", &more, &claim).code, Some(422), "{path}");
+    }
+    let class =
+        plugin("d", json!({"plugin": "DefaultStorageClass", "defaultStorageClass": {"storageClassName": "fast"}}));
+    let world = World::from_objects(&[class, namespace(json!({}))]);
+    let reply =
+        ask(&world, "/mutate--v1-persistentvolumeclaim-defaultstorageclass", CLAIM, "CREATE", &claim, &Value::Null);
+    assert_eq!(
+        reply.pod["spec"]["storageClassName"], "fast",
+        "what it asks for is not read for its class: {}",
+        reply.message
+    );
     let nobody = World::from_objects(&[namespace(json!({}))]);
     let path = "/validate--v1-persistentvolumeclaim-limitranger";
     assert_eq!(ask(&nobody, path, CLAIM, "CREATE", &claim, &Value::Null).decision, Decision::Allowed);

@@ -267,3 +267,37 @@ fn the_catalog_has_every_plugin_of_kubernetes_once_and_serves_what_is_served() {
         assert_eq!(is_served, entry.service == Service::Served, "{}", entry.name);
     }
 }
+
+#[test]
+fn labels_of_nodes_by_which_a_must_selects_are_warned_of() {
+    let must = |selector: Value, more: Value| {
+        let mut spec = json!({"selector": selector});
+        json_patch::merge(&mut spec, &more);
+        crate::testing::set("mesh", spec)
+    };
+    let denied = json!({"optOut": "Denied"});
+    let by_label = json!({"matchLabels": {"rack": "r1"}});
+    let by_expression = json!({"matchExpressions": [{"key": "rack", "operator": "Exists"}]});
+    for (set, target, warned) in [
+        (must(by_label.clone(), denied.clone()), "Labels", true),
+        (must(by_expression, denied.clone()), "Both", true),
+        (must(by_label.clone(), denied.clone()), "Annotations", false),
+        (must(by_label, json!({})), "Labels", false),
+        (must(json!({"matchLabels": {"app": "web"}}), denied), "Labels", false),
+    ] {
+        let section = json!({"nodeLabels": ["zone", "rack"], "target": target});
+        let object = plugin("t", json!({"plugin": "PodTopologyLabels", "podTopologyLabels": section}));
+        let world = crate::testing::World::from_objects(std::slice::from_ref(&set));
+        let body = serde_json::to_vec(&crate::testing::review("", &object)).unwrap();
+        let review = Review::<Value>::parse(&body).unwrap();
+        let mut findings = Findings::default();
+        AdmissionPluginValidation.create(&object, &review.request, &world.snapshot, &mut findings);
+        let says = "SidecarSet \"mesh\" (spec.optOut: Denied) selects pods by the label \"rack\"";
+        assert_eq!(
+            findings.warnings.iter().any(|warning| warning.starts_with(says)),
+            warned,
+            "{set} {target}: {:?}",
+            findings.warnings
+        );
+    }
+}

@@ -64,7 +64,7 @@ impl Update<'_, '_> {
             return Ok(owners);
         }
         // In a pod that carries the current form it is the pod's own.
-        let whole = Asked { is_whole: true, is_changed: true };
+        let whole = Asked { is_whole: true, is_changed: true, ..Asked::default() };
         let asked = of_older.values().map(|must| (must.name(), whole)).collect();
         let faults = self.faults(self.new, self.all.clone(), &asked)?;
         owners.extend(of_older.into_iter().filter(|(_, must)| !matches!(faults.get(must.name()), Some(None))));

@@ -11,7 +11,7 @@ use super::{Containers, Update};
 use crate::pod::select::{Fitted, Selected, Selection, fitted, injection};
 use crate::pod::view::PodView;
 use crate::sidecarset::compiled::{CompiledSet, Piece};
-use crate::sidecarset::injection::Injection;
+use crate::sidecarset::injection::{Amounts, INJECTED_ANNOTATION, Injection};
 use crate::sidecarset::mark::is_marked;
 use crate::snapshot::Snapshot;
 use crate::snapshot::pinned::PinnedForm;
@@ -80,13 +80,27 @@ fn older<'s>(set: &CompiledSet, snapshot: &'s Snapshot) -> Option<&'s PinnedForm
     snapshot.pinned.form(&set.name).filter(|form| form.as_ref().map_or(true, |form| form.hash != set.hash))
 }
 
+/// Requests and limits that follow from the pod's own containers.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Sizes {
+    /// Those that the pod had before.
+    #[default]
+    Kept,
+    /// Those that a new pod would get: this one is to carry the set since its labels have changed.
+    Computed,
+}
+
 /// How strictly a form of a must is judged.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Asked {
     /// The pod may not lack anything of it.
     pub is_whole: bool,
     /// Containers of it are others than before.
     pub is_changed: bool,
+    /// What its requests and limits are compared with, where they follow from the pod's own containers.
+    pub sizes: Sizes,
+    /// Its record in the pod is another than before.
+    pub is_recorded_anew: bool,
 }
 
 /// For each must that is judged, why a pod does not carry it, if it does not.
@@ -94,15 +108,17 @@ pub(super) type Faults = BTreeMap<String, Option<String>>;
 
 impl Update<'_, '_> {
     /// Judges a pod, the old or the new one, which `selected` select, each in the form that is judged.
-    pub fn faults(
-        &self,
-        pod: &PodView<'_>,
+    pub fn faults<'a>(
+        &'a self,
+        pod: &'a PodView<'a>,
         selected: Selected<'_>,
-        asked: &BTreeMap<&str, Asked>,
+        asked: &BTreeMap<&'a str, Asked>,
     ) -> Result<Faults, Unserved> {
         // As this pod gets them: what of a set depends on the pod is not another form of it. All of them, as containers of other
         // sets are not the pod's own.
-        let Fitted { sets, selections, .. } = fitted(pod, self.request.body, selected, self.snapshot);
+        let before = |(name, asked): (&&'a str, &Asked)| (asked.sizes == Sizes::Kept).then_some(*name);
+        let amounts = Amounts::Kept { before: self.old, sets: asked.iter().filter_map(before).collect() };
+        let Fitted { sets, selections, .. } = fitted(pod, self.request.body, selected, amounts, self.snapshot);
         let injection = injection(pod, self.request.body, &sets, &selections);
         let mut faults = Faults::new();
         for (set, selection) in sets.iter().zip(&selections) {
@@ -113,7 +129,7 @@ impl Update<'_, '_> {
                 // pod, and annotations and owners, on which that depends, may be changed without a webhook.
                 Selection::Unfit(clash) => Some(clash.text.clone()),
                 Selection::Skipped(_, why) if asked.is_changed => Some(why.clone()),
-                _ => differing(&injection, set, asked.is_whole),
+                _ => differing(&injection, set, *asked),
             };
             faults.insert(set.name.clone(), fault);
         }
@@ -122,13 +138,16 @@ impl Update<'_, '_> {
 }
 
 /// In what the pod does not carry the set.
-fn differing<'s>(injection: &Injection<'_, 's>, set: &'s CompiledSet, is_whole: bool) -> Option<String> {
+fn differing<'s>(injection: &Injection<'_, 's>, set: &'s CompiledSet, asked: Asked) -> Option<String> {
     let missing = match injection.examine(set) {
         Err(clash) => return Some(clash.text),
         Ok(missing) => missing,
     };
     let lacking: Vec<&str> = missing.lacking().collect();
     // What it lacked it may go on lacking.
-    let lacks = (is_whole && !lacking.is_empty()).then(|| format!("it lacks container {}", lacking.join(", ")));
-    lacks.or_else(|| missing.outdated().map(str::to_owned))
+    let lacks = (asked.is_whole && !lacking.is_empty()).then(|| format!("it lacks container {}", lacking.join(", ")));
+    let is_recorded = !asked.is_recorded_anew || injection.carried().says(&set.name, &set.entry);
+    let recorded =
+        || (!is_recorded).then(|| format!("its annotation {INJECTED_ANNOTATION} is not the record of this form"));
+    lacks.or_else(|| missing.outdated().map(str::to_owned)).or_else(recorded)
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use admission::Unserved;
 
-use super::forms::{Asked, Faults, Must, has};
+use super::forms::{Asked, Faults, Must, Sizes, has};
 use super::{Containers, Update};
 use crate::pod::select::{Selected, Selection, gives_way, held_back};
 use crate::pod::validate::must;
@@ -21,11 +21,21 @@ pub(super) struct Group<'s, 'n> {
     changed: BTreeSet<&'n str>,
     /// Members that the pod is to carry since its labels have changed.
     new: BTreeSet<&'s str>,
+    /// Members of which the pod has another record now.
+    recorded_anew: BTreeSet<&'s str>,
+}
+
+/// What is another about a must than before, beside its containers.
+pub(super) struct News<'n> {
+    /// The pod is to carry it since its labels have changed.
+    pub is_new: &'n dyn Fn(&Must<'_>) -> bool,
+    /// The pod has another record of it.
+    pub is_recorded_anew: &'n dyn Fn(&Must<'_>) -> bool,
 }
 
 impl<'s, 'n> Group<'s, 'n> {
     /// The groups of these musts of which the update changes anything.
-    pub fn all(musts: &[Must<'s>], is_new: impl Fn(&Must<'s>) -> bool, containers: &'n Containers<'_>) -> Vec<Self>
+    pub fn all(musts: &[Must<'s>], news: &News<'_>, containers: &'n Containers<'_>) -> Vec<Self>
     where
         's: 'n,
     {
@@ -37,11 +47,16 @@ impl<'s, 'n> Group<'s, 'n> {
             let group = groups.entry(base.unwrap_or(&must).name()).or_default();
             group.members.push(*must);
             group.present.extend(must.names(containers).filter_map(|name| containers.old.get(name)));
-            group.new.extend(is_new(must).then(|| must.name()));
+            group.new.extend((news.is_new)(must).then(|| must.name()));
+            group.recorded_anew.extend((news.is_recorded_anew)(must).then(|| must.name()));
         }
         let with_changes = |group: Self| Self { changed: &group.present & &containers.changed, ..group };
         let groups = groups.into_values().map(with_changes);
-        groups.filter(|group| !group.changed.is_empty() || !group.new.is_empty()).collect()
+        groups.filter(Self::is_concerned).collect()
+    }
+
+    fn is_concerned(&self) -> bool {
+        !self.changed.is_empty() || !self.new.is_empty() || !self.recorded_anew.is_empty()
     }
 
     /// Whether there is another form than the current one of one must.
@@ -55,7 +70,12 @@ impl<'s, 'n> Group<'s, 'n> {
         let names: BTreeSet<&str> = has(form).collect();
         let had_any = self.members.iter().any(|must| before.had(must));
         let is_whole = !self.new.is_empty() || had_any || !self.present.is_subset(&names);
-        Asked { is_whole, is_changed: !self.changed.is_empty() }
+        Asked {
+            is_whole,
+            is_changed: !self.changed.is_empty(),
+            sizes: if self.new.contains(form.name.as_str()) { Sizes::Computed } else { Sizes::Kept },
+            is_recorded_anew: self.recorded_anew.contains(form.name.as_str()),
+        }
     }
 
     /// Why the pod may not be changed so. One that new pods would get speaks for all: canaries come after their bases.
@@ -67,11 +87,13 @@ impl<'s, 'n> Group<'s, 'n> {
             (Some(Err(why)), _) if !self.changed.is_subset(&names) => why.clone(),
             _ => current.get(refused.name()).cloned().flatten().unwrap_or_default(),
         };
-        Some(if self.new.is_empty() {
+        Some(if !self.new.is_empty() {
+            format!("{}, and labels that the set selects do not bring it: {fault}; recreate the pod", must(refused.set))
+        } else if self.changed.is_empty() {
+            format!("{}, and its record of the set may not become another: {fault}", must(refused.set))
+        } else {
             let changed: Vec<&str> = self.changed.iter().copied().collect();
             format!("{}, and container {} may not become another: {fault}", must(refused.set), changed.join(", "))
-        } else {
-            format!("{}, and labels that the set selects do not bring it: {fault}; recreate the pod", must(refused.set))
         })
     }
 }
@@ -122,7 +144,7 @@ impl Update<'_, '_> {
 
     /// Judges the pod as it was.
     fn before(&self, groups: &[Group<'_, '_>]) -> Result<Before, Unserved> {
-        let whole = Asked { is_whole: true, is_changed: true };
+        let whole = Asked { is_whole: true, is_changed: true, ..Asked::default() };
         let musts = || groups.iter().filter(|group| group.has_several_forms()).flat_map(|group| &group.members);
         let current: BTreeMap<&str, Asked> = musts().map(|must| (must.name(), whole)).collect();
         if current.is_empty() {

@@ -424,6 +424,17 @@ fn what_is_shared_is_counted_by_its_values_before_it_is_decoded() {
     }
 }
 
+#[test]
+fn the_paths_of_mounts_are_counted_before_they_are_decoded_where_they_are_the_same_too() {
+    let mount = json!({"name": "v", "mountPath": format!("/{}", "x".repeat(100_000))});
+    for (containers, is_refused) in [(10, false), (40, true)] {
+        let of_pod = |at: usize| json!({"name": format!("c{at}"), "image": "c:1", "volumeMounts": [mount]});
+        let spec = json!({"containers": (0..containers).map(of_pod).collect::<Vec<_>>(), "volumes": [{"name": "v", "emptyDir": {}}]});
+        let reply = world(json!({"shareVolumePolicy": {"type": "enabled"}})).mutate(&pod(spec));
+        assert_eq!(reply.reason == reasons::RESULT_ILLEGAL, is_refused, "{containers}: {}", reply.message);
+    }
+}
+
 /// Pipelines have hundreds of steps, each of which mounts the same hundreds of volumes.
 #[test]
 fn what_containers_mount_at_one_place_is_counted_once() {

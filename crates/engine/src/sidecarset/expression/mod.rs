@@ -19,6 +19,8 @@ mod parser;
 #[allow(clippy::unwrap_used)]
 mod tests;
 
+use admission::format::Quantity;
+
 use self::number::Ratio;
 
 /// The longest expression, in bytes.
@@ -54,6 +56,14 @@ impl Resource {
         match self {
             Self::Cpu => "cpu",
             Self::Memory => "memory",
+        }
+    }
+
+    /// An amount as the API server stores it.
+    pub fn nanos(self, amount: &Quantity) -> Nanos {
+        match self {
+            Self::Cpu => Nanos::from(amount.milli_value()) * MILLI,
+            Self::Memory => Nanos::from(amount.value()) * UNIT,
         }
     }
 

@@ -193,8 +193,14 @@ impl<'p, 's> Carried<'p, 's> {
         self.openkruise.contains(set)
     }
 
+    /// Whether two pods have the same record of a set, as it is written.
+    pub(crate) fn is_as_in(&self, other: &Self, set: &str) -> bool {
+        let record = |carried: &Self| carried.raw.get(set).map(|raw| raw.get().to_owned());
+        record(self) == record(other)
+    }
+
     /// Whether the record of the set is this text already.
-    pub(super) fn says(&self, set: &str, entry: &str) -> bool {
+    pub(crate) fn says(&self, set: &str, entry: &str) -> bool {
         self.raw.get(set).is_some_and(|raw| raw.get() == entry)
     }
 

@@ -19,8 +19,8 @@ pub use carried::{Carried, INJECTED_ANNOTATION};
 pub use clash::Clash;
 pub use fit::{Fitting, Plan, Source, Transfer};
 pub(crate) use presence::Recorded;
-pub(crate) use tailored::ends;
-pub use tailored::{Fit, Tailor};
+pub use tailored::{Amounts, Fit, Tailor};
+pub(crate) use tailored::{AskedAnew, ends};
 
 use std::borrow::Cow;
 use std::cell::OnceCell;

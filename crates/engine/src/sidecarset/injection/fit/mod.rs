@@ -53,8 +53,18 @@ impl Left {
 
     /// Takes note that this is decoded, before it is.
     fn take(&mut self, raw: &RawValue) -> Result<(), TooMuch> {
+        self.take_text(raw)?;
+        self.take_values(raw)
+    }
+
+    /// The same where no more than a text is decoded.
+    fn take_text(&mut self, raw: &RawValue) -> Result<(), TooMuch> {
+        self.bytes = self.bytes.checked_sub(raw.get().len()).ok_or(TooMuch)?;
+        Ok(())
+    }
+
+    fn take_values(&mut self, raw: &RawValue) -> Result<(), TooMuch> {
         let text = raw.get();
-        self.bytes = self.bytes.checked_sub(text.len()).ok_or(TooMuch)?;
         self.values = self.values.checked_sub(values(text, self.values)).ok_or(TooMuch)?;
         Ok(())
     }

@@ -68,7 +68,10 @@ impl<'p> Shared<'p> {
 impl<'p> Places<'p> {
     /// Takes in what is at a path where nothing is yet. Containers of one pod often mount at the same places, and each is shared once.
     fn add(&mut self, raw: &'p RawValue, of: usize, field: &str, left: &mut Left) -> Result<(), TooMuch> {
-        let Some(path) = path_of(raw, field).filter(|path| !self.by_path.contains_key(path)) else { return Ok(()) };
+        let Some(path) = member(raw, field) else { return Ok(()) };
+        // Each path is decoded, also one that is not shared as there is something already.
+        left.take_text(path)?;
+        let Some(path) = path_of(path).filter(|path| !self.by_path.contains_key(path)) else { return Ok(()) };
         left.take(raw)?;
         if let Some(place) = place(raw, of, &path) {
             self.by_path.insert(path, self.all.len());
@@ -79,8 +82,8 @@ impl<'p> Places<'p> {
 }
 
 /// The path of a mount or device, of which nothing else is decoded.
-fn path_of(raw: &RawValue, field: &str) -> Option<String> {
-    let path = string(member(raw, field)?)?;
+fn path_of(raw: &RawValue) -> Option<String> {
+    let path = string(raw)?;
     Some(same_path(&path).to_owned()).filter(|path| !path.is_empty())
 }
 

@@ -12,6 +12,8 @@ use admission::Reason;
 use self::jobs::OfJob;
 pub(crate) use self::jobs::ends;
 use self::overrides::Asked;
+pub(crate) use self::overrides::AskedAnew;
+pub use self::resources::Amounts;
 use self::resources::Targets;
 use crate::pod::view::PodView;
 use crate::sidecarset::api::RawObject;
@@ -41,9 +43,15 @@ pub struct Tailor<'p, 's> {
 }
 
 impl<'p, 's> Tailor<'p, 's> {
-    /// For a pod, the sets that select it, and the minor version of the API server.
-    pub fn new(pod: &'p PodView<'p>, selecting: Vec<&'s CompiledSet>, minor: Option<u32>) -> Self {
-        Self { pod, minor, ends: jobs::ends(pod), asked: Asked::read(pod), targets: Targets::new(pod, selecting) }
+    /// For a pod, the sets that select it, what their amounts follow from, and the minor version of the API server.
+    pub fn new(
+        pod: &'p PodView<'p>,
+        selecting: Vec<&'s CompiledSet>,
+        amounts: Amounts<'p>,
+        minor: Option<u32>,
+    ) -> Self {
+        let targets = Targets::new(pod, selecting, amounts);
+        Self { pod, minor, ends: jobs::ends(pod), asked: Asked::read(&pod.metadata), targets }
     }
 
     /// The set as the pod gets it.
@@ -94,8 +102,12 @@ impl<'p, 's> Tailor<'p, 's> {
 
     fn settle_resources(&self, set: &CompiledSet, piece: &Piece, object: &mut RawObject) -> Result<(), Clash> {
         let Some(policy) = &piece.policy else { return Ok(()) };
-        let totals = self.targets.totals(policy).map_err(|why| Clash::evaluation(set, piece, &why))?;
-        policy.apply(&totals, object);
+        if let Some(kept) = self.targets.kept(&set.name, &piece.name) {
+            policy.keep(kept.0, object);
+        } else {
+            let totals = self.targets.totals(policy).map_err(|why| Clash::evaluation(set, piece, &why))?;
+            policy.apply(&totals, object);
+        }
         set.resource_defaults.fill(object);
         Ok(())
     }

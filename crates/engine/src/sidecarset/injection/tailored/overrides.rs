@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use admission::Text;
 use serde_json::value::RawValue;
 
-use crate::pod::view::PodView;
+use crate::pod::view::Metadata;
 use crate::sidecarset::api::RawObject;
 use crate::sidecarset::compiled::{CompiledSet, Piece};
 use crate::sidecarset::injection::Clash;
@@ -15,6 +15,31 @@ use crate::sidecarset::overrides::{NotAllowed, OVERRIDES_ANNOTATION};
 /// Names that are reported; the annotation may hold very many.
 const TOLD: usize = 3;
 
+/// The annotation of a pod before it was changed and now, where it is another.
+#[derive(Debug)]
+pub(crate) struct AskedAnew<'p> {
+    before: Asked<'p>,
+    now: Asked<'p>,
+}
+
+impl<'p> AskedAnew<'p> {
+    /// Nothing where the annotation is as it was.
+    pub(crate) fn read(before: &'p Metadata<'p>, now: &'p Metadata<'p>) -> Option<Self> {
+        let differs = before.annotation(OVERRIDES_ANNOTATION) != now.annotation(OVERRIDES_ANNOTATION);
+        differs.then(|| Self { before: Asked::read(before), now: Asked::read(now) })
+    }
+
+    /// Whether something else is asked of the set, for which another form of it would be right.
+    pub(crate) fn concerns(&self, set: &CompiledSet) -> bool {
+        fn of<'a>(asked: &'a Asked<'_>, piece: &Piece) -> Option<&'a str> {
+            asked.by_container.get(piece.name.as_str()).map(|raw| raw.get())
+        }
+        let is_readable_as_before = self.before.is_unreadable == self.now.is_unreadable;
+        (!is_readable_as_before && set.pod_overrides.is_some())
+            || set.pieces().any(|piece| of(&self.before, piece) != of(&self.now, piece))
+    }
+}
+
 /// The annotation, by container.
 #[derive(Debug, Default)]
 pub(super) struct Asked<'p> {
@@ -23,8 +48,8 @@ pub(super) struct Asked<'p> {
 }
 
 impl<'p> Asked<'p> {
-    pub(super) fn read(pod: &'p PodView<'p>) -> Self {
-        let Some(text) = pod.metadata.annotation(OVERRIDES_ANNOTATION) else { return Self::default() };
+    pub(super) fn read(metadata: &'p Metadata<'p>) -> Self {
+        let Some(text) = metadata.annotation(OVERRIDES_ANNOTATION) else { return Self::default() };
         let read = serde_json::from_str::<BTreeMap<Text<'p>, &'p RawValue>>(text);
         Self { is_unreadable: read.is_err(), by_container: read.unwrap_or_default() }
     }

@@ -4,27 +4,54 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
 use admission::format::Quantity;
+use serde_json::value::RawValue;
 
 use crate::pod::view::{Container, PodView};
 use crate::sidecarset::compiled::CompiledSet;
-use crate::sidecarset::expression::{Nanos, Resource, UNIT};
+use crate::sidecarset::expression::{Nanos, Resource};
 use crate::sidecarset::injection::clash::shortened;
 use crate::sidecarset::injection::legality::amounts;
-use crate::sidecarset::resources::{ResourcesPolicy, Totals};
+use crate::sidecarset::resources::{OwnDefaults, ResourcesPolicy, Totals};
 
 /// Containers whose names are compared with a regular expression. No node runs a pod of so many.
 const MAX_COMPARED: usize = 1000;
-/// Nanos in a thousandth.
-const MILLI: Nanos = UNIT / 1000;
+
+/// What the amounts of a set's container follow from.
+#[derive(Debug, Clone)]
+pub enum Amounts<'p> {
+    /// The pod's own containers, which are to get these where they lack any.
+    Computed(OwnDefaults),
+    /// What a container of one of these sets had in the pod before it was changed: it was right then, and the pod's own containers may
+    /// have been resized since. Of a container that has others now, the amounts are computed.
+    Kept {
+        /// The pod before it was changed.
+        before: &'p PodView<'p>,
+        /// The sets that it was to carry.
+        sets: BTreeSet<&'p str>,
+    },
+}
 
 /// The pod's own containers, read once for all policies.
 #[derive(Debug)]
 pub(super) struct Targets<'p, 's> {
     pod: &'p PodView<'p>,
     selecting: Vec<&'s CompiledSet>,
+    amounts: Amounts<'p>,
     own: OnceCell<Vec<Own<'p>>>,
+    // By name, the containers of which the pod keeps the resources.
+    kept: OnceCell<BTreeMap<&'p str, Resources<'p>>>,
     // By regular expression. Sets have few different ones.
     totals: RefCell<BTreeMap<(bool, String), Result<Totals, String>>>,
+}
+
+/// The resources of a container of the pod, as they are written; none where there are none.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Resources<'p>(pub Option<&'p RawValue>);
+
+impl Resources<'_> {
+    fn is_as(self, other: Self) -> bool {
+        self.0.map(RawValue::get) == other.0.map(RawValue::get)
+    }
 }
 
 /// A container that no set brings.
@@ -35,8 +62,28 @@ struct Own<'p> {
 }
 
 impl<'p, 's> Targets<'p, 's> {
-    pub(super) const fn new(pod: &'p PodView<'p>, selecting: Vec<&'s CompiledSet>) -> Self {
-        Self { pod, selecting, own: OnceCell::new(), totals: RefCell::new(BTreeMap::new()) }
+    pub(super) const fn new(pod: &'p PodView<'p>, selecting: Vec<&'s CompiledSet>, amounts: Amounts<'p>) -> Self {
+        Self {
+            pod,
+            selecting,
+            amounts,
+            own: OnceCell::new(),
+            kept: OnceCell::new(),
+            totals: RefCell::new(BTreeMap::new()),
+        }
+    }
+
+    /// The resources that the pod has in a container of a set, where it had them before it was changed.
+    pub(super) fn kept(&self, set: &str, container: &str) -> Option<Resources<'p>> {
+        let Amounts::Kept { before, sets } = &self.amounts else { return None };
+        let read = || {
+            let before: BTreeMap<&str, Resources<'_>> = resources(before).collect();
+            let is_kept =
+                |(name, now): &(&str, Resources<'_>)| before.get(name).is_some_and(|before| before.is_as(*now));
+            resources(self.pod).filter(is_kept).collect()
+        };
+        let kept = self.kept.get_or_init(read).get(container).copied();
+        kept.filter(|_| sets.contains(set))
     }
 
     /// What the containers that the policy is about have together.
@@ -81,23 +128,33 @@ impl<'p, 's> Targets<'p, 's> {
         let spec = &self.pod.spec;
         let sidecars = spec.init_containers().iter().filter(|container| container.is_native_sidecar());
         let own = sidecars.chain(spec.containers()).filter(|container| !names.contains(container.name.as_str()));
-        own.map(|container| Own { name: &container.name, amounts: amounts_of(container) }).collect()
+        let defaults = match &self.amounts {
+            Amounts::Computed(defaults) => *defaults,
+            Amounts::Kept { .. } => OwnDefaults::default(),
+        };
+        own.map(|container| Own { name: &container.name, amounts: amounts_of(container, &defaults) }).collect()
     }
 }
 
-/// Amounts as the API server stores them; a missing request is the limit.
-fn amounts_of(container: &Container<'_>) -> Totals {
-    let Some(raw) = container.resources else { return Totals::default() };
-    let (requests, limits) = amounts(raw, &Resource::ALL.map(Resource::name).into());
-    let nanos = |resource: Resource, amounts: &BTreeMap<&str, Quantity>| {
-        let amount = amounts.get(resource.name())?;
-        Some(match resource {
-            Resource::Cpu => Nanos::from(amount.milli_value()) * MILLI,
-            Resource::Memory => Nanos::from(amount.value()) * UNIT,
-        })
-    };
-    let limits = Resource::ALL.map(|resource| nanos(resource, &limits));
-    let mut requests = Resource::ALL.map(|resource| nanos(resource, &requests)).into_iter();
-    let requests = limits.map(|limit| requests.next().flatten().or(limit).unwrap_or_default());
-    Totals { limits, requests }
+fn resources<'p>(pod: &'p PodView<'p>) -> impl Iterator<Item = (&'p str, Resources<'p>)> {
+    let all = pod.spec.containers().iter().chain(pod.spec.init_containers());
+    all.map(|container| (container.name.as_str(), Resources(container.resources)))
+}
+
+/// Amounts as the API server stores them, with these defaults; a missing request is the limit.
+fn amounts_of(container: &Container<'_>, defaults: &OwnDefaults) -> Totals {
+    let names = Resource::ALL.map(Resource::name).into();
+    let (requests, limits) = container.resources.map(|raw| amounts(raw, &names)).unwrap_or_default();
+    let mut totals = Totals::default();
+    let defaults = defaults.limits.into_iter().zip(defaults.requests);
+    let both = totals.limits.iter_mut().zip(&mut totals.requests);
+    for ((resource, (default_limit, default_request)), (limit, request)) in
+        Resource::ALL.into_iter().zip(defaults).zip(both)
+    {
+        let of = |amounts: &BTreeMap<&str, Quantity>| amounts.get(resource.name()).map(|amount| resource.nanos(amount));
+        let own = of(&limits);
+        *limit = own.or(default_limit);
+        *request = of(&requests).or(own).or(default_request).or(*limit).unwrap_or_default();
+    }
+    totals
 }

@@ -1,0 +1,36 @@
+//! Annotations by which it is known which form of a must a pod has: what it asked for when it was created, and its record. Were they
+//! changed in a running pod, no rollout could bring it another form of the set any more.
+
+use super::forms::Must;
+use super::{Containers, Update};
+use crate::pod::validate::must;
+use crate::sidecarset::compiled::CompiledSet;
+use crate::sidecarset::injection::{AskedAnew, Carried, INJECTED_ANNOTATION};
+use crate::sidecarset::overrides::OVERRIDES_ANNOTATION;
+
+impl Update<'_, '_> {
+    /// Why the pod may not ask for anything else of musts that it carries.
+    pub fn asked_anew(&self, musts: &[Must<'_>], containers: &Containers<'_>) -> Vec<String> {
+        let Some(asked) = AskedAnew::read(&self.old.metadata, &self.new.metadata) else { return Vec::new() };
+        let carries = |must: &Must<'_>| must.names(containers).any(|name| containers.old.contains(name));
+        let is_asked =
+            |must: &Must<'_>| asked.concerns(must.set) || must.older_form().is_some_and(|form| asked.concerns(form));
+        let concerned = musts.iter().filter(|one| is_asked(one) && carries(one));
+        let text = |one: &Must<'_>| {
+            format!(
+                "{}, and what its annotation {OVERRIDES_ANNOTATION} asks of the set may not change in a running pod; recreate the pod",
+                must(one.set)
+            )
+        };
+        concerned.map(text).collect()
+    }
+
+    /// Whether the pod has another record of a must than before.
+    pub fn recorded_anew<'a>(&'a self, musts: &[Must<'a>]) -> impl Fn(&Must<'_>) -> bool + use<'a> {
+        let [old, new] = [&self.old.metadata, &self.new.metadata];
+        let is_kept = old.annotation(INJECTED_ANNOTATION) == new.annotation(INJECTED_ANNOTATION);
+        let sets: Vec<&'a CompiledSet> = musts.iter().map(|must| -> &CompiledSet { must.set }).collect();
+        let records = (!is_kept).then(|| [old, new].map(|metadata| Carried::read(metadata, &sets)));
+        move |must| records.as_ref().is_some_and(|[old, new]| !old.is_as_in(new, must.name()))
+    }
+}
