@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer};
 
 use engine::pod::select::SKIP_ANNOTATION;
 use engine::pod::view::MIRROR_ANNOTATION;
-use engine::sidecarset::injection::INJECTED_ANNOTATION;
+use engine::sidecarset::injection::{INJECTED_ANNOTATION, RECORD_MAX_BYTES};
 
 /// Sets in a pod injected by OpenKruise, comma-separated.
 pub const OPENKRUISE_LIST: &str = "kruise.io/sidecarset-injected-list";
@@ -20,7 +20,7 @@ pub const IN_PLACE_STATE: &str = engine::pod::in_place::STATE_ANNOTATION;
 
 /// The longest annotation that is read, in bytes. What is written of the sets that a pod may count for takes a sixth of it; the
 /// API server lets 256 KiB through.
-pub const MAX_BYTES: usize = 32 * 1024;
+pub const MAX_BYTES: usize = RECORD_MAX_BYTES;
 
 /// The longest list of sets to go without that is kept.
 const SKIP_MAX_BYTES: usize = 256;

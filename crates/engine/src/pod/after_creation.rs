@@ -212,7 +212,8 @@ impl<'u> Update<'u, '_> {
             before.as_ref().map(|before| before.iter().map(Must::name).collect());
         let is_new = |must: &Must<'_>| names_before.as_ref().is_some_and(|names| !names.contains(must.name()));
         refusals.extend(self.asked_anew(&musts, &containers));
-        let is_recorded_anew = self.recorded_anew(&musts);
+        refusals.extend(self.recorded_too_long(&musts, &containers));
+        let is_recorded_anew = self.recorded_anew();
         let news = News { is_new: &is_new, is_recorded_anew: &|must| is_recorded_anew(must) };
         let groups = Group::all(&musts, &news, &containers);
         refusals.extend(self.faults_of(&groups)?);

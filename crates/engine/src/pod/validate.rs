@@ -9,13 +9,14 @@ use crate::outcome::{REASON, refuse};
 use crate::plugins::endpoints::pods;
 use crate::pod::decoded::Decoded;
 use crate::pod::limits::too_large;
-use crate::pod::select::{Fitted, Selection, fitted_at_creation, injection, selected_at_creation};
+use crate::pod::select::{Fitted, Selection, fitted, injection, selected_at_creation};
 use crate::pod::skip::skip;
 use crate::pod::stages::{self, Stages};
 use crate::pod::view::PodView;
 use crate::reasons;
 use crate::sidecarset::compiled::CompiledSet;
-use crate::sidecarset::injection::{Clash, Injection, Missing, outdated_warning};
+use crate::sidecarset::injection::{Amounts, Clash, Injection, Missing, outdated_warning};
+use crate::sidecarset::resources::OwnDefaults;
 use crate::snapshot::Snapshot;
 
 /// The endpoint: sets, then plugins, and then further stages.
@@ -76,8 +77,9 @@ fn sets(
             return Ok(());
         }
     };
-    let Fitted { sets, selections, .. } =
-        fitted_at_creation(pod, (&request.namespace, request.body), selected, snapshot)?;
+    // What was filled in is in the pod by now.
+    let amounts = Amounts::Computed(OwnDefaults::default());
+    let Fitted { sets, selections, .. } = fitted(pod, request.body, selected, amounts, snapshot);
     let mut injection = injection(pod, request.body, &sets, &selections);
     let mut report = Report::default();
     for (set, selection) in sets.iter().zip(selections) {

@@ -111,6 +111,21 @@ impl ResourcesPolicy {
 }
 
 impl ResourcesPolicy {
+    /// Limits a container to what the policy requests for it, where it has no limit and would get a lower one, with which the API server
+    /// refuses the pod.
+    pub fn limit(&self, defaults: &OwnDefaults, container: &mut RawObject) {
+        let of_policy = Resource::ALL.into_iter().zip(&self.requests).zip(defaults.limits);
+        for ((resource, _), default) in of_policy.filter(|((_, request), _)| request.is_some()) {
+            let name = resource.name();
+            let Some(request) = amount(container, "requests", name).cloned() else { continue };
+            let requested = Quantity::deserialize(&request).map(|quantity| resource.nanos(&quantity));
+            let is_beyond = requested.is_ok_and(|requested| default.is_some_and(|default| requested > default));
+            if is_beyond && amount(container, "limits", name).is_none() {
+                set_amount(container, "limits", name, request);
+            }
+        }
+    }
+
     /// Sets the requests and limits that follow from the pod's own containers to those that a running pod has.
     pub fn keep(&self, resources: Option<&RawValue>, container: &mut RawObject) {
         let of_pod: Value = resources.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();

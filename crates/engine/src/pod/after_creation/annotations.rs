@@ -5,7 +5,7 @@ use super::forms::Must;
 use super::{Containers, Update};
 use crate::pod::validate::must;
 use crate::sidecarset::compiled::CompiledSet;
-use crate::sidecarset::injection::{AskedAnew, Carried, INJECTED_ANNOTATION};
+use crate::sidecarset::injection::{AskedAnew, Carried, INJECTED_ANNOTATION, RECORD_MAX_BYTES};
 use crate::sidecarset::overrides::OVERRIDES_ANNOTATION;
 
 impl Update<'_, '_> {
@@ -25,11 +25,25 @@ impl Update<'_, '_> {
         concerned.map(text).collect()
     }
 
+    /// Why the record may not grow beyond what rollouts read of it.
+    pub fn recorded_too_long(&self, musts: &[Must<'_>], containers: &Containers<'_>) -> Option<String> {
+        let [old, new] = [&self.old.metadata, &self.new.metadata]
+            .map(|metadata| metadata.annotation(INJECTED_ANNOTATION).map_or(0, str::len));
+        let carried = musts.iter().find(|must| must.names(containers).any(|name| containers.old.contains(name)))?;
+        (new > RECORD_MAX_BYTES && new > old).then(|| {
+            format!(
+                "{}, and the pod's annotation {INJECTED_ANNOTATION} would have {new} bytes: rollouts read at most {RECORD_MAX_BYTES}",
+                must(carried.set)
+            )
+        })
+    }
+
     /// Whether the pod has another record of a must than before.
-    pub fn recorded_anew<'a>(&'a self, musts: &[Must<'a>]) -> impl Fn(&Must<'_>) -> bool + use<'a> {
+    pub fn recorded_anew<'a>(&'a self) -> impl Fn(&Must<'_>) -> bool + use<'a> {
         let [old, new] = [&self.old.metadata, &self.new.metadata];
         let is_kept = old.annotation(INJECTED_ANNOTATION) == new.annotation(INJECTED_ANNOTATION);
-        let sets: Vec<&'a CompiledSet> = musts.iter().map(|must| -> &CompiledSet { must.set }).collect();
+        // All that select the pod, as an injection reads its record.
+        let sets: Vec<&'a CompiledSet> = self.all.iter().map(|(set, _)| -> &CompiledSet { set }).collect();
         let records = (!is_kept).then(|| [old, new].map(|metadata| Carried::read(metadata, &sets)));
         move |must| records.as_ref().is_some_and(|[old, new]| !old.is_as_in(new, must.name()))
     }

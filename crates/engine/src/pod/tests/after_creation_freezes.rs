@@ -3,7 +3,8 @@
 use admission::Decision::{self, Allowed, Denied};
 use serde_json::{Value, json};
 
-use crate::testing::{Reply, World, pod, review, set};
+use crate::pod::in_place::{InPlace, in_place};
+use crate::testing::{NAMESPACE, Reply, World, pod, review, set};
 
 const PATH: &str = "/validate--v1-pod-update";
 const RECORD: &str = "outrider.dev/injected";
@@ -173,6 +174,41 @@ fn the_record_of_a_must_becomes_no_other_than_that_of_the_form_in_the_pod() {
     assert_eq!(update(&plain(), "", &lost, &carrying).decision, Decision::Allowed);
     let reply = update(&plain(), "", &carrying, &lost);
     assert!(reply.message.contains("its record of the set may not become another"), "{}", reply.message);
+}
+
+/// What is added to the record for sets that do not select the pod hides no must's.
+#[test]
+fn a_record_is_not_filled_up_with_other_sets() {
+    let world = overridable(json!({"podOverrides": null}));
+    let carrying = world.mutate(&pod(json!({}))).pod;
+    let recorded = |more: &dyn Fn(&mut Value)| {
+        let mut record: Value =
+            serde_json::from_str(carrying["metadata"]["annotations"][RECORD].as_str().unwrap()).unwrap();
+        more(&mut record);
+        annotated(&carrying, RECORD, json!(record.to_string()))
+    };
+    let names = recorded(&|record| record["!"] = json!({"containers": vec!["x"; 2_001]}));
+    assert_eq!(update(&world, "", &carrying, &names).decision, Allowed);
+    let newer = json!({"containers": [{"name": "proxy", "image": "proxy:2"}, {"name": "cache", "image": "cache:1"}]});
+    let newer = World::from_objects(&[set("s", newer)]).snapshot;
+    let found = in_place(&names, NAMESPACE, "s", &newer).unwrap();
+    assert!(matches!(found, InPlace::Change(_)), "a rollout goes on: {found:?}");
+
+    let long = recorded(&|record| record["!"] = json!({"x": "y".repeat(33_000)}));
+    let reply = update(&world, "", &carrying, &long);
+    let says = "the pod's annotation outrider.dev/injected would have 33";
+    assert!(reply.decision == Denied && reply.message.contains(says), "{}", reply.message);
+    assert_eq!(update(&world, "", &long, &carrying).decision, Allowed, "it may get shorter");
+
+    // As many as an injection reads beside the two that select the pod.
+    let others = |record: &mut Value| (0..500).for_each(|number| record[number.to_string()] = json!({}));
+    let full = recorded(&others);
+    assert_eq!(update(&world, "", &carrying, &full).decision, Allowed);
+    let without = recorded(&|record| {
+        others(record);
+        record.as_object_mut().unwrap().remove("s");
+    });
+    assert_eq!(update(&world, "", &full, &without).decision, Denied);
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Sets decide on a new pod as it is stored: with what ranges fill in and plugins give it, which its own containers lack when it comes.
 
+use admission::format::Quantity;
 use admission::{Decision, Unserved};
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use crate::reasons;
@@ -58,6 +60,16 @@ fn a_must_is_computed_with_what_ranges_fill_in_for_the_pods_own_containers() {
             for name in names {
                 assert_eq!(log["resources"][list][name], expected[list][name], "{list} {name} of {}", reply.pod);
             }
+        }
+        // What the API server refuses otherwise.
+        let amount = |list: &str, name: &str| Quantity::deserialize(&log["resources"][list][name]).ok();
+        for name in ["cpu", "memory"] {
+            let (request, limit) = (amount("requests", name), amount("limits", name));
+            assert!(
+                limit.is_none_or(|limit| request.is_none_or(|request| request <= limit)),
+                "{name} of {}",
+                reply.pod
+            );
         }
         let validated = world.validate(&reply.pod);
         assert_eq!(validated.decision, Decision::Allowed, "{}", validated.message);

@@ -20,6 +20,9 @@ use crate::sidecarset::injection::List;
 /// Our record on a pod: JSON, set name → hash, revision, containers, initContainers.
 pub const INJECTED_ANNOTATION: &str = "outrider.dev/injected";
 
+/// Bytes of our record on a pod that rollouts read: of one that is longer they read nothing.
+pub const RECORD_MAX_BYTES: usize = 32 * 1024;
+
 /// OpenKruise's record on a pod: names of sets, joined by commas. Read for migration, never written.
 const OPENKRUISE_ANNOTATION: &str = "kruise.io/sidecarset-injected-list";
 
@@ -148,7 +151,11 @@ impl<'p, 's> Carried<'p, 's> {
         let pieces = sets.values().flat_map(|set| set.pieces());
         self.owners = pieces.map(|piece| (piece.name.as_str(), OwnersByList::default())).collect();
         let mut left = LIMIT;
-        for (name, raw) in &self.raw {
+        // What names the pod's author adds for other sets, those of the sets that select the pod are read.
+        let is_selecting = |(name, _): &(&Text<'p>, &&'p RawValue)| sets.contains_key(name.as_str());
+        let selecting_first =
+            self.raw.iter().filter(is_selecting).chain(self.raw.iter().filter(|it| !is_selecting(it)));
+        for (name, raw) in selecting_first {
             if !names_containers(raw) && !sets.contains_key(name.as_str()) {
                 continue;
             }

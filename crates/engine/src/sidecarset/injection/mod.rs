@@ -15,7 +15,7 @@ mod quality;
 mod tailored;
 mod theirs;
 
-pub use carried::{Carried, INJECTED_ANNOTATION};
+pub use carried::{Carried, INJECTED_ANNOTATION, RECORD_MAX_BYTES};
 pub use clash::Clash;
 pub use fit::{Fitting, Plan, Source, Transfer};
 pub(crate) use presence::Recorded;

@@ -109,6 +109,7 @@ impl<'p, 's> Tailor<'p, 's> {
             policy.apply(&totals, object);
         }
         set.resource_defaults.fill(object);
+        policy.limit(&self.targets.defaults(), object);
         Ok(())
     }
 }

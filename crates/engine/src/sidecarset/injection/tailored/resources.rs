@@ -86,6 +86,14 @@ impl<'p, 's> Targets<'p, 's> {
         kept.filter(|_| sets.contains(set))
     }
 
+    /// What containers are to get that lack a request or limit.
+    pub(super) fn defaults(&self) -> OwnDefaults {
+        match &self.amounts {
+            Amounts::Computed(defaults) => *defaults,
+            Amounts::Kept { .. } => OwnDefaults::default(),
+        }
+    }
+
     /// What the containers that the policy is about have together.
     ///
     /// # Errors
@@ -128,10 +136,7 @@ impl<'p, 's> Targets<'p, 's> {
         let spec = &self.pod.spec;
         let sidecars = spec.init_containers().iter().filter(|container| container.is_native_sidecar());
         let own = sidecars.chain(spec.containers()).filter(|container| !names.contains(container.name.as_str()));
-        let defaults = match &self.amounts {
-            Amounts::Computed(defaults) => *defaults,
-            Amounts::Kept { .. } => OwnDefaults::default(),
-        };
+        let defaults = self.defaults();
         own.map(|container| Own { name: &container.name, amounts: amounts_of(container, &defaults) }).collect()
     }
 }
