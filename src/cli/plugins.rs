@@ -136,6 +136,10 @@ pub const fn example(plugin: Plugin) -> &'static str {
         Plugin::ImagePolicyWebhook => sample!("imagepolicywebhook"),
         Plugin::DefaultStorageClass => sample!("defaultstorageclass"),
         Plugin::PodTopologyLabels => sample!("podtopologylabels"),
+        Plugin::Priority => sample!("priority"),
+        Plugin::RuntimeClass => sample!("runtimeclass"),
+        Plugin::StorageObjectInUseProtection => sample!("storageobjectinuseprotection"),
+        Plugin::PersistentVolumeClaimResize => sample!("persistentvolumeclaimresize"),
     }
 }
 

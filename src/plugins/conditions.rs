@@ -83,14 +83,17 @@ fn missing(plugin: &CompiledPlugin, facts: &Facts, needed: &[PluginEntry]) -> Op
                 .to_owned(),
         );
     }
-    if matches!(&plugin.settings, Settings::DefaultStorageClass(settings) if settings.may_read_classes())
-        && !facts.snapshot.storage_classes.is_complete
-    {
-        return Some(
-            "StorageClasses have not been read yet, and claims that depend on the default wait for that; the ClusterRole must allow to \
-             list and watch them."
-                .to_owned(),
-        );
+    let waiting = match &plugin.settings {
+        Settings::DefaultStorageClass(settings) if settings.may_read_classes() => {
+            Some("claims that depend on the default")
+        }
+        Settings::PersistentVolumeClaimResize => Some("claims that grow"),
+        _ => None,
+    };
+    if let Some(waiting) = waiting.filter(|_| !facts.snapshot.storage_classes.is_complete) {
+        return Some(format!(
+            "StorageClasses have not been read yet, and {waiting} wait for that; the ClusterRole must allow to list and watch them."
+        ));
     }
     if plugin.plugin == Plugin::PodTopologyLabels && !facts.snapshot.nodes.is_complete {
         return Some(

@@ -199,7 +199,9 @@ fn section(plugin: Plugin) -> JSONSchemaProps {
             ("notReadySeconds", int64("Seconds that pods stay on a node that is not ready. Default: 300.")),
             ("unreachableSeconds", int64("Seconds that pods stay on a node that cannot be reached. Default: 300.")),
         ],
-        Plugin::ExtendedResourceToleration => vec![],
+        Plugin::ExtendedResourceToleration
+        | Plugin::StorageObjectInUseProtection
+        | Plugin::PersistentVolumeClaimResize => vec![],
         Plugin::LimitPodHardAntiAffinityTopology => vec![(
             "allowedTopologyKeys",
             texts(
@@ -240,6 +242,19 @@ fn section(plugin: Plugin) -> JSONSchemaProps {
             ("nodeLabels", texts("Key of a label of nodes.", "Labels of nodes that their pods get; at most 32.")),
             ("target", text("Labels (default), Annotations or Both: what they become in the pod.")),
         ],
+        Plugin::Priority => vec![
+            ("priorityClassName", short_text(253, "The PriorityClass that pods get which name none.")),
+            (
+                "replacedClassNames",
+                texts(
+                    "Name of a PriorityClass.",
+                    "PriorityClasses that are replaced as if the pod named none, such as the default of the cluster: the API server fills that in before a webhook is called. Default: none.",
+                ),
+            ),
+        ],
+        Plugin::RuntimeClass => {
+            vec![("runtimeClassName", short_text(253, "The RuntimeClass that pods get which name none."))]
+        }
         Plugin::DefaultStorageClass => vec![
             (
                 "storageClassName",

@@ -49,6 +49,10 @@ pub const ADMISSION_PLUGIN: Kind = Kind {
         "policy_v1alpha1_imagepolicywebhook.yaml",
         "policy_v1alpha1_defaultstorageclass.yaml",
         "policy_v1alpha1_podtopologylabels.yaml",
+        "policy_v1alpha1_priority.yaml",
+        "policy_v1alpha1_runtimeclass.yaml",
+        "policy_v1alpha1_storageobjectinuseprotection.yaml",
+        "policy_v1alpha1_persistentvolumeclaimresize.yaml",
     ],
 };
 

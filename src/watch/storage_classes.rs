@@ -1,20 +1,26 @@
 //! The watch of `StorageClass`es, which is there only while a plugin reads them.
 
-use std::collections::BTreeMap;
-
 use engine::plugins::compiled::{CompiledPlugin, Settings};
 use engine::plugins::storage_classes::StorageClass;
 use engine::snapshot::builder::SnapshotBuilder;
 use engine::snapshot::collection::Change;
 use k8s_openapi::api::storage::v1::StorageClass as Resource;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::ResourceExt as _;
-use serde::de::IgnoredAny;
+use serde::Deserialize;
 
-use crate::watch::partial::Partial;
+use crate::watch::resource_of_kind;
 use crate::watch::while_read::WhileRead;
 
-/// A class: its annotations, and when it was created.
-pub type SlimClass = Partial<Resource, IgnoredAny, IgnoredAny, BTreeMap<String, String>>;
+/// A class: its metadata, and whether its claims may grow.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SlimClass {
+    metadata: ObjectMeta,
+    allow_volume_expansion: Option<bool>,
+}
+
+resource_of_kind!(SlimClass: Resource);
 
 /// Every class.
 pub struct StorageClasses;
@@ -25,7 +31,11 @@ impl WhileRead for StorageClasses {
     type Value = StorageClass;
 
     fn is_read_by(plugin: &CompiledPlugin) -> bool {
-        matches!(&plugin.settings, Settings::DefaultStorageClass(settings) if settings.may_read_classes())
+        match &plugin.settings {
+            Settings::DefaultStorageClass(settings) => settings.may_read_classes(),
+            Settings::PersistentVolumeClaimResize => true,
+            _ => false,
+        }
     }
 
     fn key(object: &SlimClass) -> String {
@@ -34,7 +44,9 @@ impl WhileRead for StorageClasses {
 
     fn read(class: SlimClass) -> StorageClass {
         let created = class.creation_timestamp().map(|time| time.0.to_string()).unwrap_or_default();
-        StorageClass::of(|key| class.annotations.as_ref()?.get(key).map(String::as_str), &created)
+        let annotations = &class.metadata.annotations;
+        let expands = class.allow_volume_expansion == Some(true);
+        StorageClass::of(|key| annotations.as_ref()?.get(key).map(String::as_str), &created, expands)
     }
 
     fn apply(change: &Change<String, StorageClass>, feed: &mut SnapshotBuilder) {
@@ -51,7 +63,7 @@ mod tests {
     use crate::watch::while_read::is_needed;
 
     #[test]
-    fn classes_are_needed_while_a_plugin_that_is_on_depends_on_the_default() {
+    fn classes_are_needed_while_a_plugin_that_is_on_depends_on_them() {
         let mut feed = SnapshotBuilder::new(Exclusion::default(), true);
         for (mode, section, needed) in [
             ("Enforce", json!({}), true),
@@ -64,13 +76,17 @@ mod tests {
             feed.collections.plugins.apply(&serde_json::from_value(object).unwrap());
             assert_eq!(is_needed::<StorageClasses>(&feed), needed, "{mode} {section}");
         }
+        let spec = json!({"plugin": "PersistentVolumeClaimResize"});
+        let object = json!({"metadata": {"name": "b", "uid": "v", "generation": 1}, "spec": spec});
+        feed.collections.plugins.apply(&serde_json::from_value(object).unwrap());
+        assert!(is_needed::<StorageClasses>(&feed), "whether claims of a class may grow");
     }
 
     #[test]
     fn a_class_is_read_with_its_annotations_and_its_time() {
         let object = json!({"metadata": {"name": "fast", "creationTimestamp": "2026-01-01T00:00:00Z",
-            "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}, "provisioner": "x"});
+            "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}, "provisioner": "x", "allowVolumeExpansion": true});
         let class = StorageClasses::read(serde_json::from_value(object).unwrap());
-        assert_eq!(class, StorageClass { is_default: true, created: "2026-01-01T00:00:00".to_owned() });
+        assert_eq!(class, StorageClass { is_default: true, created: "2026-01-01T00:00:00".to_owned(), expands: true });
     }
 }

@@ -81,7 +81,32 @@ fn list_of_configuration_fields_is_up_to_date() {
 }
 
 /// Of each plugin that is served a test of its table, and one on a real API server if there is one.
-const TESTS_OF_PLUGINS: [(&str, &[&str]); 16] = [
+const TESTS_OF_PLUGINS: [(&str, &[&str]); 20] = [
+    (
+        "Priority",
+        &[
+            "pods_get_the_class_of_their_namespace_as_the_table_says",
+            "a_priority_class_of_a_namespace_comes_out_as_one_that_the_pod_names",
+        ],
+    ),
+    (
+        "RuntimeClass",
+        &[
+            "pods_get_the_class_of_their_namespace_as_the_table_says",
+            "a_runtime_class_of_a_namespace_comes_out_as_one_that_the_pod_names",
+        ],
+    ),
+    (
+        "StorageObjectInUseProtection",
+        &[
+            "each_object_of_storage_gets_its_finalizer_once_as_the_table_says",
+            "objects_of_storage_are_protected_as_by_the_plugin_of_the_api_server",
+        ],
+    ),
+    (
+        "PersistentVolumeClaimResize",
+        &["claims_grow_as_the_table_says", "claims_grow_where_the_plugin_of_the_api_server_lets_them"],
+    ),
     (
         "PodTopologyLabels",
         &[

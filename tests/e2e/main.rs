@@ -48,6 +48,7 @@ mod on_demand;
 mod other_webhooks;
 mod plugins;
 mod plugins_asking;
+mod plugins_classes;
 mod plugins_pod_security;
 mod plugins_quota;
 mod plugins_storage;

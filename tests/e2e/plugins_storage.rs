@@ -1,4 +1,4 @@
-//! `DefaultStorageClass` beside the API server's own plugin.
+//! Plugins of storage beside the API server's own.
 
 use std::collections::BTreeMap;
 
@@ -116,4 +116,130 @@ fn claims_get_the_class_that_the_plugin_of_the_api_server_gives_them() {
     });
     both.kubectl_ok(&["delete", "admissionplugin/storage"], None).unwrap();
     eventually("the entry is withdrawn", || webhooks(&both).is_empty());
+}
+
+/// Claims, volumes and classes of attributes, with and without finalizers.
+fn objects_of_storage() -> Vec<Value> {
+    let mut random = Random(seed(20_261_133) as u64);
+    let mut one = |at: usize| {
+        let name = format!("protected-{at}");
+        let mut object = match at % 3 {
+            0 => claim(&name, &json!("gold"), &json!({})),
+            1 => json!({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": {
+                "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/x"}}}),
+            _ => json!({"apiVersion": "storage.k8s.io/v1", "kind": "VolumeAttributesClass", "metadata": {"name": name},
+                "driverName": "example.com", "parameters": {"iops": "1"}}),
+        };
+        let all = [
+            "kubernetes.io/pvc-protection",
+            "kubernetes.io/pv-protection",
+            "kubernetes.io/vac-protection",
+            "a.example/b",
+        ];
+        let mut chosen: Vec<&str> =
+            all.into_iter().filter(|_| random.pick(&[json!(true), json!(false), json!(false)]) == true).collect();
+        if random.pick(&[json!(true), json!(false)]) == true {
+            chosen.reverse();
+        }
+        if !chosen.is_empty() {
+            object["metadata"]["finalizers"] = json!(chosen);
+        }
+        object
+    };
+    (0..size(90)).map(&mut one).collect()
+}
+
+fn finalizers(cluster: &Cluster) -> BTreeMap<String, Value> {
+    let kinds = "persistentvolumeclaims,persistentvolumes,volumeattributesclasses";
+    let list = cluster.kubectl_ok(&["get", kinds, "-o", "json"], None).unwrap();
+    let list: Value = serde_json::from_str(&list).unwrap();
+    let key = |it: &Value| (it["metadata"]["name"].to_string(), it["metadata"]["finalizers"].clone());
+    list["items"].as_array().unwrap().iter().map(key).collect()
+}
+
+#[test]
+#[ignore = "needs a control plane: make test"]
+fn objects_of_storage_are_protected_as_by_the_plugin_of_the_api_server() {
+    let original = small(&[]);
+    let (replaced, _outrider) = served(&["--disable-admission-plugins=StorageObjectInUseProtection".to_owned()]);
+    let (both, outrider) = served(&[]);
+    for cluster in [&replaced, &both] {
+        apply(cluster, &[plugin("in-use", &json!({"plugin": "StorageObjectInUseProtection"}))]);
+        programmed(cluster, "in-use");
+    }
+    let objects = objects_of_storage();
+    for cluster in [&original, &replaced, &both] {
+        assert_eq!(run(cluster, "create", "", &objects), Vec::<String>::new());
+    }
+    let theirs = finalizers(&original);
+    assert_eq!(theirs.len(), objects.len());
+    for cluster in [&replaced, &both] {
+        assert_eq!(finalizers(cluster), theirs);
+    }
+    let written = |object: &Value| object["metadata"]["finalizers"].clone();
+    let changed = objects.iter().filter(|it| theirs[&it["metadata"]["name"].to_string()] != written(it)).count();
+    assert!(changed * 3 > objects.len(), "the objects show little: {changed}");
+    assert_eq!(
+        outrider.plugin_decisions(),
+        Vec::<String>::new(),
+        "where the original is on as well, ours is not called"
+    );
+}
+
+/// What becomes of claims that grow, shrink and stay; the words of a refusal, sorted.
+fn grow(cluster: &Cluster) -> (Vec<String>, BTreeMap<String, Value>) {
+    let mut said = Vec::new();
+    for (at, class) in ["gold", "silver", "iron", "", "gone"].into_iter().enumerate() {
+        for (phase, is_bound) in [("bound", true), ("pending", false)] {
+            for size in ["1Gi", "512Mi", "2Gi"] {
+                let name = format!("{phase}-{at}-{}", size.to_lowercase());
+                let mut object = claim(&name, &json!(class), &json!({}));
+                object["spec"]["volumeName"] = json!(format!("volume-{name}"));
+                said.extend(run(cluster, "create", "", &[object]));
+                let name = format!("persistentvolumeclaim/{name}");
+                let status = json!({"status": {"phase": if is_bound { "Bound" } else { "Pending" }}}).to_string();
+                cluster
+                    .kubectl_ok(&["patch", &name, "--subresource=status", "--type=merge", "-p", &status], None)
+                    .unwrap();
+                let patch = json!({"spec": {"resources": {"requests": {"storage": size}}}}).to_string();
+                let patched = cluster.kubectl(&["patch", &name, "--type=merge", "-p", &patch], None).unwrap();
+                said.extend(crate::plugins_asking::said(&patched));
+            }
+        }
+    }
+    said.sort();
+    let list = cluster.kubectl_ok(&["get", "persistentvolumeclaims", "-o", "json"], None).unwrap();
+    let list: Value = serde_json::from_str(&list).unwrap();
+    let size = |it: &Value| (it["metadata"]["name"].to_string(), it["spec"]["resources"]["requests"].clone());
+    (said, list["items"].as_array().unwrap().iter().map(size).collect())
+}
+
+#[test]
+#[ignore = "needs a control plane: make test"]
+fn claims_grow_where_the_plugin_of_the_api_server_lets_them() {
+    let original = small(&[]);
+    let (replaced, _outrider) = served(&["--disable-admission-plugins=PersistentVolumeClaimResize".to_owned()]);
+    let (both, outrider) = served(&[]);
+    let expanding = |name: &str, expands: Value| {
+        let mut class = class(name, false);
+        class["allowVolumeExpansion"] = expands;
+        class
+    };
+    for cluster in [&original, &replaced, &both] {
+        apply(cluster, &[expanding("gold", json!(true)), expanding("silver", json!(false)), class("iron", false)]);
+    }
+    for cluster in [&replaced, &both] {
+        apply(cluster, &[plugin("resize", &json!({"plugin": "PersistentVolumeClaimResize"}))]);
+        programmed(cluster, "resize");
+    }
+    let theirs = grow(&original);
+    let refused =
+        theirs.0.iter().filter(|line| line.contains("the storageclass that provisions the pvc must support resize"));
+    assert!(refused.count() > 3, "the claims show little: {:?}", theirs.0);
+    assert!(theirs.1["\"bound-0-2gi\""]["storage"] == "2Gi", "{:?}", theirs.1);
+    for cluster in [&replaced, &both] {
+        assert_eq!(grow(cluster), theirs);
+    }
+    let denied = outrider.plugin_decisions();
+    assert_eq!(denied, Vec::<String>::new(), "where the original is on as well, it refuses first");
 }

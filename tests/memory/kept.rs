@@ -138,7 +138,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "StorageClass",
         resource: ("storage.k8s.io", "storageclasses"),
-        kept_by: "every replica, while a plugin `DefaultStorageClass` is on",
+        kept_by: "every replica, while a plugin `DefaultStorageClass` or `PersistentVolumeClaimResize` is on",
         keep: while_read::<StorageClasses>,
         object: class,
         full: full_status,

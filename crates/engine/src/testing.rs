@@ -74,6 +74,7 @@ impl World {
                 let class = StorageClass::of(
                     |key| metadata["annotations"][key].as_str(),
                     metadata["creationTimestamp"].as_str().unwrap_or_default(),
+                    object["allowVolumeExpansion"] == true,
                 );
                 classes.insert(metadata["name"].as_str().unwrap().to_owned(), class);
             } else if object["kind"] == "ControllerRevision" {

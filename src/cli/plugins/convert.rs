@@ -131,6 +131,10 @@ fn add_unconfigured(name: &str, objects: &mut BTreeMap<String, Value>, errors: &
         Plugin::ResourceQuota,
         Plugin::DefaultStorageClass,
         Plugin::PodTopologyLabels,
+        Plugin::Priority,
+        Plugin::RuntimeClass,
+        Plugin::StorageObjectInUseProtection,
+        Plugin::PersistentVolumeClaimResize,
     ];
     match (Plugin::named(name), find(name)) {
         (Some(plugin), _) if on_everywhere.contains(&plugin) => {

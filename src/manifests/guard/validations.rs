@@ -13,18 +13,20 @@ use crate::server::webhooks::CONVERT_PATH;
 const FREE_METADATA: [&str; 4] = ["annotations", "generation", "managedFields", "resourceVersion"];
 
 /// What an entry of an on-demand configuration may be about. Nothing here holds a secret of others.
-pub const RESOURCES: [&str; 8] = [
+pub const RESOURCES: [&str; 10] = [
     "events",
     "namespaces",
     "persistentvolumeclaims",
+    "persistentvolumes",
     "pods",
     "pods/binding",
     "pods/ephemeralcontainers",
     "pods/resize",
     "services",
+    "volumeattributesclasses",
 ];
-/// Events are served in two groups.
-pub const GROUPS: [&str; 2] = ["", "events.k8s.io"];
+/// Events are served in two groups; classes of attributes are in one of their own.
+pub const GROUPS: [&str; 3] = ["", "events.k8s.io", "storage.k8s.io"];
 
 /// Expressions of a policy.
 pub struct Rules {

@@ -64,6 +64,18 @@ pub struct PluginSpec {
     /// Configuration of `PodTopologyLabels`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pod_topology_labels: Option<PodTopologyLabelsSpec>,
+    /// Configuration of `Priority`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priority: Option<PrioritySpec>,
+    /// Configuration of `RuntimeClass`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runtime_class: Option<RuntimeClassSpec>,
+    /// Configuration of `StorageObjectInUseProtection`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub storage_object_in_use_protection: Option<StorageObjectInUseProtectionSpec>,
+    /// Configuration of `PersistentVolumeClaimResize`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub persistent_volume_claim_resize: Option<PersistentVolumeClaimResizeSpec>,
     /// How long the API server waits, from 1 to 10 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<i64>,
@@ -193,6 +205,37 @@ pub struct DefaultTolerationSecondsSpec {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ExtendedResourceTolerationSpec {}
+
+/// Configuration of `Priority`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PrioritySpec {
+    /// The class that pods get which name none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priority_class_name: Option<String>,
+    /// Classes that are replaced as if the pod named none.
+    #[serde(deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
+    pub replaced_class_names: Vec<String>,
+}
+
+/// Configuration of `RuntimeClass`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RuntimeClassSpec {
+    /// The class that pods get which name none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runtime_class_name: Option<String>,
+}
+
+/// Configuration of `StorageObjectInUseProtection`, which has none.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StorageObjectInUseProtectionSpec {}
+
+/// Configuration of `PersistentVolumeClaimResize`, which has none.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PersistentVolumeClaimResizeSpec {}
 
 /// Configuration of `LimitPodHardAntiAffinityTopology`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

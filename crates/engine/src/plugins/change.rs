@@ -49,6 +49,12 @@ pub struct Change<'a> {
     pub labels: Vec<(String, String)>,
     /// Annotations that are added.
     pub annotations: Vec<(String, String)>,
+    /// The class of priority that a pod gets.
+    pub priority_class: Option<String>,
+    /// The class of runtimes that a pod gets.
+    pub runtime_class: Option<String>,
+    /// The finalizer that is added.
+    pub finalizer: Option<&'static str>,
     /// The storage class that a claim gets.
     pub storage_class: Option<String>,
     /// Tolerations that are added, or all as they are to be.
@@ -78,6 +84,9 @@ impl Change<'_> {
             && self.node_labels.is_empty()
             && self.labels.is_empty()
             && self.annotations.is_empty()
+            && self.priority_class.is_none()
+            && self.runtime_class.is_none()
+            && self.finalizer.is_none()
             && self.storage_class.is_none()
             && matches!(&self.tolerations, Tolerations::Added(none) if none.is_empty())
     }
@@ -96,6 +105,9 @@ impl Change<'_> {
             let said: Vec<String> = pairs.iter().take(SAID).map(|(key, value)| format!("{key}={value}")).collect();
             words.push(format!("add the {what} {}", said.join(",")));
         }
+        words.extend(self.priority_class.iter().map(|class| format!("set the priority class {class}")));
+        words.extend(self.runtime_class.iter().map(|class| format!("set the runtime class {class}")));
+        words.extend(self.finalizer.iter().map(|finalizer| format!("add the finalizer {finalizer}")));
         words.extend(self.storage_class.iter().map(|class| format!("set the storage class {class}")));
         match &self.tolerations {
             Tolerations::Added(none) if none.is_empty() => {}

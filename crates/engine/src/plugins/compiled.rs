@@ -25,6 +25,7 @@ use super::limit_pod_hard_anti_affinity_topology::LimitTopology;
 use super::namespace_lifecycle::NamespaceLifecycle;
 use super::owner_references::OwnerReferences;
 use super::placement::Placement;
+use super::pod_class::PodClass;
 use super::pod_facts::Spec;
 use super::pod_node_selector::PodNodeSelector;
 use super::pod_security::PodSecurity;
@@ -100,6 +101,14 @@ pub enum Settings {
     DefaultStorageClass(DefaultStorageClass),
     /// Of `PodTopologyLabels`.
     PodTopologyLabels(PodTopologyLabels),
+    /// Of `Priority`.
+    Priority(PodClass),
+    /// Of `RuntimeClass`.
+    RuntimeClass(PodClass),
+    /// Of `StorageObjectInUseProtection`, which has none.
+    StorageObjectInUseProtection,
+    /// Of `PersistentVolumeClaimResize`, which has none.
+    PersistentVolumeClaimResize,
 }
 
 /// An `AdmissionPlugin`, ready to decide.
@@ -275,6 +284,8 @@ impl CompiledPlugin {
             Settings::PodTolerationRestriction(settings) => settings.change(spec, at)?,
             Settings::DefaultTolerationSeconds(settings) if !at.is_mirror => settings.change(spec),
             Settings::ExtendedResourceToleration if !at.is_mirror => extended_resource_toleration::change(spec),
+            Settings::Priority(settings) => settings.change_priority(spec, at),
+            Settings::RuntimeClass(settings) => settings.change_runtime(spec, at),
             _ => Change::default(),
         })
     }
@@ -289,6 +300,8 @@ impl CompiledPlugin {
             Settings::PodNodeSelector(settings) => settings.check(spec, at),
             Settings::PodTolerationRestriction(settings) => settings.check(spec, at),
             Settings::LimitTopology(settings) => settings.check(spec, at.name),
+            Settings::Priority(settings) => PodClass::check(&settings.change_priority(spec, at), at),
+            Settings::RuntimeClass(settings) => PodClass::check(&settings.change_runtime(spec, at), at),
             _ => Ok(()),
         }
     }

@@ -151,6 +151,14 @@ fn contradiction(one: &Settings, other: &Settings) -> Option<(&'static str, Stri
             (a.class != b.class)
                 .then(|| (".storageClassName", "has another class; the first by name counts".to_owned()))
         }
+        Settings::Priority(a) => {
+            let Settings::Priority(b) = other else { return None };
+            (a.name != b.name).then(|| (".priorityClassName", "has another class; the first by name counts".to_owned()))
+        }
+        Settings::RuntimeClass(a) => {
+            let Settings::RuntimeClass(b) = other else { return None };
+            (a.name != b.name).then(|| (".runtimeClassName", "has another class; the first by name counts".to_owned()))
+        }
         // All of them must allow a request, and the limits of all hold: none takes anything from another. Two that add tolerations add
         // the same.
         Settings::ExtendedResourceToleration
@@ -158,7 +166,9 @@ fn contradiction(one: &Settings, other: &Settings) -> Option<(&'static str, Stri
         | Settings::EventRateLimit(_)
         | Settings::ResourceQuota(_)
         | Settings::ImagePolicy(_)
-        | Settings::PodTopologyLabels(_) => None,
+        | Settings::PodTopologyLabels(_)
+        | Settings::StorageObjectInUseProtection
+        | Settings::PersistentVolumeClaimResize => None,
     }
 }
 

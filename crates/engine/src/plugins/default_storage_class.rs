@@ -12,7 +12,7 @@ use crate::pod::decoded::Limited;
 use crate::pod::limits::{self, Exceeded};
 
 /// Annotation of claims from before there was a field.
-const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
+pub const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
 
 /// The configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -22,7 +22,9 @@ pub mod limit_pod_hard_anti_affinity_topology;
 pub mod namespace_facts;
 pub mod namespace_lifecycle;
 pub mod owner_references;
+pub mod persistent_volume_claim_resize;
 pub mod placement;
+pub mod pod_class;
 pub mod pod_facts;
 pub mod pod_node_selector;
 pub mod pod_security;
@@ -30,6 +32,7 @@ pub mod pod_toleration_restriction;
 pub mod pod_topology_labels;
 pub mod resource_quota;
 pub mod storage_classes;
+pub mod storage_object_in_use_protection;
 pub mod toleration;
 pub mod validation;
 pub(crate) mod work;
@@ -53,12 +56,16 @@ pub enum Plugin {
     AlwaysPullImages,
     /// Node selectors by namespace.
     PodNodeSelector,
+    /// The class of priority of pods that name none.
+    Priority,
     /// Seconds that pods stay on nodes that fail.
     DefaultTolerationSeconds,
     /// Tolerations by namespace.
     PodTolerationRestriction,
     /// Tolerations for extended resources.
     ExtendedResourceToleration,
+    /// The class of runtimes of pods that name none.
+    RuntimeClass,
     /// Which topology keys required anti-affinity may have.
     LimitPodHardAntiAffinityTopology,
     /// No external IPs of services.
@@ -79,16 +86,22 @@ pub enum Plugin {
     DefaultStorageClass,
     /// Labels of nodes for the pods on them.
     PodTopologyLabels,
+    /// Finalizers of storage that is in use.
+    StorageObjectInUseProtection,
+    /// Which claims may grow.
+    PersistentVolumeClaimResize,
 }
 
 impl Plugin {
     /// Every plugin.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 19] = [
         Self::AlwaysPullImages,
         Self::PodNodeSelector,
         Self::DefaultTolerationSeconds,
         Self::PodTolerationRestriction,
+        Self::Priority,
         Self::ExtendedResourceToleration,
+        Self::RuntimeClass,
         Self::LimitPodHardAntiAffinityTopology,
         Self::DenyServiceExternalIPs,
         Self::NamespaceLifecycle,
@@ -99,6 +112,8 @@ impl Plugin {
         Self::ImagePolicyWebhook,
         Self::DefaultStorageClass,
         Self::PodTopologyLabels,
+        Self::StorageObjectInUseProtection,
+        Self::PersistentVolumeClaimResize,
     ];
 
     /// The API server's name.
@@ -119,6 +134,10 @@ impl Plugin {
             Self::ImagePolicyWebhook => "ImagePolicyWebhook",
             Self::DefaultStorageClass => "DefaultStorageClass",
             Self::PodTopologyLabels => "PodTopologyLabels",
+            Self::Priority => "Priority",
+            Self::RuntimeClass => "RuntimeClass",
+            Self::StorageObjectInUseProtection => "StorageObjectInUseProtection",
+            Self::PersistentVolumeClaimResize => "PersistentVolumeClaimResize",
         }
     }
 
@@ -140,6 +159,10 @@ impl Plugin {
             Self::ImagePolicyWebhook => "imagePolicyWebhook",
             Self::DefaultStorageClass => "defaultStorageClass",
             Self::PodTopologyLabels => "podTopologyLabels",
+            Self::Priority => "priority",
+            Self::RuntimeClass => "runtimeClass",
+            Self::StorageObjectInUseProtection => "storageObjectInUseProtection",
+            Self::PersistentVolumeClaimResize => "persistentVolumeClaimResize",
         }
     }
 
@@ -166,6 +189,8 @@ impl Plugin {
                 | Self::ImagePolicyWebhook
                 | Self::DefaultStorageClass
                 | Self::PodTopologyLabels
+                | Self::StorageObjectInUseProtection
+                | Self::PersistentVolumeClaimResize
         )
     }
 }

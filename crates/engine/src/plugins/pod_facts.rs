@@ -1,5 +1,6 @@
 //! The fields of a pod that plugins read, borrowed from the body, with what sidecars added to them.
 
+mod classes;
 mod follow;
 
 use std::collections::BTreeMap;
@@ -10,8 +11,10 @@ use admission::format::Quantity;
 use admission::patch::{PatchWriter, Present, quoted};
 use admission::review::null_as_default;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
+use self::classes::Given;
 use super::change::{Change, List, Tolerations};
 use super::said_name;
 use super::toleration::Tolerated;
@@ -52,7 +55,7 @@ pub struct Metadata<'a> {
     #[serde(borrow, deserialize_with = "borrowed_map::annotations")]
     pub annotations: Option<BorrowedMap<'a>>,
     /// Set while the object is being deleted.
-    pub deletion_timestamp: Option<serde::de::IgnoredAny>,
+    pub deletion_timestamp: Option<IgnoredAny>,
 }
 
 impl Metadata<'_> {
@@ -84,6 +87,14 @@ pub struct Spec<'a> {
     /// The tolerations that others took the place of.
     #[serde(skip)]
     replaced: Option<Vec<Tolerated<'a>>>,
+    #[serde(borrow)]
+    priority_class_name: Text<'a>,
+    priority: Option<IgnoredAny>,
+    preemption_policy: Option<IgnoredAny>,
+    #[serde(borrow)]
+    runtime_class_name: Text<'a>,
+    #[serde(skip)]
+    given: Given,
     /// Where the pod asks to run, raw.
     #[serde(borrow)]
     pub affinity: Option<&'a RawValue>,
@@ -201,6 +212,11 @@ impl<'a> Spec<'a> {
             node_selector: Some(&spec.node_selector).filter(|labels| !labels.is_empty()).cloned(),
             selected: BTreeMap::new(),
             replaced: None,
+            priority_class_name: spec.priority_class_name.clone(),
+            priority: spec.priority,
+            preemption_policy: spec.preemption_policy,
+            runtime_class_name: spec.runtime_class_name.clone(),
+            given: Given::default(),
             affinity: spec.affinity,
             resources: spec.resources.map(read).transpose()?,
         })
@@ -286,6 +302,8 @@ impl<'a> Spec<'a> {
             }
         }
         self.selected.extend(change.node_labels);
+        self.given.priority = change.priority_class.or_else(|| self.given.priority.take());
+        self.given.runtime = change.runtime_class.or_else(|| self.given.runtime.take());
         match change.tolerations {
             Tolerations::Added(none) if none.is_empty() => {}
             Tolerations::Added(added) => self.tolerations.get_or_insert_default().extend(added),
@@ -323,6 +341,7 @@ impl<'a> Spec<'a> {
         let selected = self.selected.iter().map(|(key, value)| (key.as_str(), value.as_str()));
         patch.set_texts("/spec/nodeSelector", labels, selected);
         self.patch_tolerations(before, &mut patch);
+        self.patch_classes(&mut patch);
         patch
     }
 

@@ -13,14 +13,16 @@ pub struct StorageClass {
     pub is_default: bool,
     /// When it was created, as in `metadata.creationTimestamp`: of several defaults the newest counts.
     pub created: String,
+    /// Whether its claims may grow.
+    pub expands: bool,
 }
 
 impl StorageClass {
     /// A class with these annotations.
-    pub fn of<'a>(annotation: impl Fn(&str) -> Option<&'a str>, created: &str) -> Self {
+    pub fn of<'a>(annotation: impl Fn(&str) -> Option<&'a str>, created: &str, expands: bool) -> Self {
         let is_default = IS_DEFAULT.iter().any(|key| annotation(key) == Some("true"));
         // Without the zone, which is always UTC, a time with a fraction of a second is behind the same without.
-        Self { is_default, created: created.trim_end_matches('Z').to_owned() }
+        Self { is_default, created: created.trim_end_matches('Z').to_owned(), expands }
     }
 }
 
@@ -72,7 +74,7 @@ mod tests {
 
     fn class(is_default: bool, created: &str) -> StorageClass {
         let value = if is_default { "true" } else { "false" };
-        StorageClass::of(|key| (key == IS_DEFAULT[1]).then_some(value), created)
+        StorageClass::of(|key| (key == IS_DEFAULT[1]).then_some(value), created, false)
     }
 
     #[test]

@@ -116,6 +116,16 @@ pub struct Spec<'a> {
     /// Node labels that the pod asks for.
     #[serde(borrow, deserialize_with = "null_as_default")]
     pub node_selector: BorrowedMap<'a>,
+    /// Class of priority; empty where there is none.
+    #[serde(borrow)]
+    pub priority_class_name: Text<'a>,
+    /// Whether there is a number, which follows from the class.
+    pub priority: Option<IgnoredAny>,
+    /// Whether there is a policy, which follows from the class.
+    pub preemption_policy: Option<IgnoredAny>,
+    /// Class of runtimes; empty where there is none.
+    #[serde(borrow)]
+    pub runtime_class_name: Text<'a>,
     /// Tolerations, raw: plugins alone read them.
     #[serde(borrow)]
     pub tolerations: Option<&'a RawValue>,

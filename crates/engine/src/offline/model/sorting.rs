@@ -265,6 +265,7 @@ impl<'m> Sorted<'m> {
         let class = StorageClass::of(
             |key| annotations?.get(key)?.as_str(),
             text("/metadata/creationTimestamp").unwrap_or_default(),
+            manifest.value.get("allowVolumeExpansion").is_some_and(|it| *it == true),
         );
         self.classes.insert(identity.name, class);
     }

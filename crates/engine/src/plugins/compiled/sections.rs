@@ -14,6 +14,7 @@ use crate::plugins::deny_service_external_ips::{Cidr, DenyServiceExternalIps, Ra
 use crate::plugins::limit_pod_hard_anti_affinity_topology::LimitTopology;
 use crate::plugins::namespace_lifecycle::NamespaceLifecycle;
 use crate::plugins::placement::{MAX_TOLERATIONS, labels};
+use crate::plugins::pod_class::PodClass;
 use crate::plugins::pod_node_selector::{AllowLists, PodNodeSelector};
 use crate::plugins::pod_security::{LEVELS, PodSecurity, is_version};
 use crate::plugins::pod_toleration_restriction::PodTolerationRestriction;
@@ -45,6 +46,10 @@ pub(super) fn other_sections(plugin: Plugin, spec: &PluginSpec, path: &Path, err
         (Plugin::ImagePolicyWebhook, spec.image_policy_webhook.is_some()),
         (Plugin::DefaultStorageClass, spec.default_storage_class.is_some()),
         (Plugin::PodTopologyLabels, spec.pod_topology_labels.is_some()),
+        (Plugin::Priority, spec.priority.is_some()),
+        (Plugin::RuntimeClass, spec.runtime_class.is_some()),
+        (Plugin::StorageObjectInUseProtection, spec.storage_object_in_use_protection.is_some()),
+        (Plugin::PersistentVolumeClaimResize, spec.persistent_volume_claim_resize.is_some()),
     ];
     for (other, _) in sections.into_iter().filter(|(other, is_set)| *is_set && *other != plugin) {
         let detail = format!("only for spec.plugin: {other}; write another AdmissionPlugin for it");
@@ -116,7 +121,36 @@ pub(super) fn settings(plugin: Plugin, spec: &PluginSpec, path: &Path, errors: &
         Plugin::ImagePolicyWebhook => images::image_policy(spec, path, errors),
         Plugin::DefaultStorageClass => default_storage_class(spec, path, errors),
         Plugin::PodTopologyLabels => topology_labels(spec, path, errors),
+        Plugin::Priority => {
+            let section = spec.priority.clone().unwrap_or_default();
+            let replaced = path.child("replacedClassNames");
+            bounded(&section.replaced_class_names, &replaced, errors, |name| {
+                dns1123_subdomain(name).into_iter().next()
+            });
+            let name = class_name(section.priority_class_name, &path.child("priorityClassName"), errors);
+            Settings::Priority(PodClass { name, replaced: section.replaced_class_names.into_iter().collect() })
+        }
+        Plugin::RuntimeClass => {
+            let name = spec.runtime_class.clone().unwrap_or_default().runtime_class_name;
+            let name = class_name(name, &path.child("runtimeClassName"), errors);
+            Settings::RuntimeClass(PodClass { name, ..PodClass::default() })
+        }
+        Plugin::StorageObjectInUseProtection => Settings::StorageObjectInUseProtection,
+        Plugin::PersistentVolumeClaimResize => Settings::PersistentVolumeClaimResize,
     }
+}
+
+/// The name of the class that pods get.
+fn class_name(name: Option<String>, path: &Path, errors: &mut ErrorList) -> String {
+    let name = name.unwrap_or_default();
+    if name.is_empty() {
+        errors.push(Error::required(path, "the class of pods that name none"));
+    } else {
+        for fault in dns1123_subdomain(&name) {
+            errors.push(Error::invalid(path, shortened(&name), fault));
+        }
+    }
+    name
 }
 
 /// Labels of nodes that an object copies: each is a lookup for every pod that is bound.

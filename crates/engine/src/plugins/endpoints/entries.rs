@@ -7,7 +7,9 @@ use admission::format::selector::Selector;
 use admission::patch::quoted;
 use admission::registry::{FailurePolicy, Namespaces, Phase, Rule};
 
-use super::{claims, events, images, namespaces, owner_references, placed, quotas, services, update};
+use super::{
+    claims, events, images, namespaces, owner_references, placed, protected, quotas, resized_claims, services, update,
+};
 use crate::demand::Demand;
 use crate::plugins::Plugin;
 use crate::plugins::compiled::{CompiledPlugin, Settings};
@@ -37,7 +39,7 @@ impl Group {
 /// The entries whose objects say how the API server calls.
 ///
 /// With the rule for those that say `Ignore`, where others may say `Fail`.
-const OTHERS: [(Plugin, Phase, Rule, Option<Rule>); 10] = [
+const OTHERS: [(Plugin, Phase, Rule, Option<Rule>); 12] = [
     (Plugin::DenyServiceExternalIPs, Phase::Validating, services::RULE, Some(services::IGNORING)),
     (Plugin::NamespaceLifecycle, Phase::Validating, namespaces::LIFECYCLE, Some(namespaces::LIFECYCLE_IGNORING)),
     (Plugin::PodSecurity, Phase::Mutating, namespaces::LABELLING, Some(namespaces::LABELLING_IGNORING)),
@@ -53,6 +55,8 @@ const OTHERS: [(Plugin, Phase, Rule, Option<Rule>); 10] = [
     (Plugin::ImagePolicyWebhook, Phase::Validating, images::RULE, Some(images::IGNORING)),
     (Plugin::DefaultStorageClass, Phase::Mutating, claims::RULE, Some(claims::IGNORING)),
     (Plugin::PodTopologyLabels, Phase::Mutating, placed::RULE, None),
+    (Plugin::StorageObjectInUseProtection, Phase::Mutating, protected::RULE, Some(protected::IGNORING)),
+    (Plugin::PersistentVolumeClaimResize, Phase::Validating, resized_claims::RULE, Some(resized_claims::IGNORING)),
 ];
 
 /// The most groups that a match condition compares those of a user with: the API server bounds the cost of conditions.

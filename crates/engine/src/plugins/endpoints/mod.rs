@@ -8,8 +8,10 @@ mod namespaces;
 mod owner_references;
 mod placed;
 pub mod pods;
+mod protected;
 mod quotas;
 mod report;
+mod resized_claims;
 mod scope;
 mod services;
 mod update;
@@ -45,6 +47,8 @@ pub fn register(registry: Registry<Snapshot>) -> Registry<Snapshot> {
         .validating(quotas::RULE, quotas::QuotaValidation { group: failing })
         .validating(images::RULE, images::ImageValidation { group: failing })
         .mutating(claims::RULE, claims::ClaimMutation { group: failing })
+        .mutating(protected::RULE, protected::ProtectedMutation { group: failing })
+        .validating(resized_claims::RULE, resized_claims::ResizeValidation { group: failing })
         .mutating(placed::RULE, placed::PlacedMutation);
     let ignoring = Group::Ignoring;
     registry
@@ -56,6 +60,8 @@ pub fn register(registry: Registry<Snapshot>) -> Registry<Snapshot> {
         .validating(quotas::IGNORING, quotas::QuotaValidation { group: ignoring })
         .validating(images::IGNORING, images::ImageValidation { group: ignoring })
         .mutating(claims::IGNORING, claims::ClaimMutation { group: ignoring })
+        .mutating(protected::IGNORING, protected::ProtectedMutation { group: ignoring })
+        .validating(resized_claims::IGNORING, resized_claims::ResizeValidation { group: ignoring })
 }
 
 /// The entries that accepted objects need beside that of new pods.

@@ -7,7 +7,7 @@ use admission::{Denial, Findings, ObjectLimit, Operation, Request, Unserved, Val
 
 use super::entries::Group;
 use super::report::Report;
-use super::scope::{binds, cannot_tell, concerned, refuse_unread};
+use super::scope::{binds, cannot_tell, concerned_anywhere, refuse_unread};
 use crate::plugins::compiled::{CompiledPlugin, Settings};
 use crate::plugins::owner_references::{OwnedFacts, REFERENCES, is_left_alone, judge};
 use crate::reasons;
@@ -125,8 +125,7 @@ impl Validating<Snapshot> for OwnerValidation {
     }
 }
 
-/// The plugins that the request concerns. An object without a namespace concerns all, whatever namespaces they select: so the API
-/// server does with the selector of an entry.
+/// The plugins that the request concerns.
 fn plugins<'s>(
     group: Group,
     request: &Request<'_, OwnedFacts<'_>>,
@@ -139,12 +138,7 @@ fn plugins<'s>(
         }
         _ => false,
     };
-    let user = &request.user_info;
-    if request.namespace.is_empty() {
-        let all = snapshot.plugins.iter().filter(|one| chosen(one));
-        return Ok(all.map(|one| (one, one.exempts(user))).collect());
-    }
-    let concerned = concerned(snapshot, &request.namespace, user, chosen)?;
+    let concerned = concerned_anywhere(snapshot, &request.namespace, &request.user_info, chosen)?;
     findings.warnings.extend(concerned.warnings);
     Ok(concerned.plugins)
 }

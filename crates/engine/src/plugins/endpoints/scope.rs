@@ -56,6 +56,24 @@ pub fn unread(concerned: &Concerned<'_>, denial: Denial) -> Verdict {
     verdict
 }
 
+/// The same where the object may be in no namespace. Such a one concerns all, whatever namespaces they select: so the API server does
+/// with the selector of an entry.
+///
+/// # Errors
+/// As [`concerned`].
+pub fn concerned_anywhere<'s>(
+    snapshot: &'s Snapshot,
+    namespace: &str,
+    user: &UserInfo<'_>,
+    chosen: impl Fn(&CompiledPlugin) -> bool,
+) -> Result<Concerned<'s>, Unserved> {
+    if !namespace.is_empty() {
+        return concerned(snapshot, namespace, user, chosen);
+    }
+    let all = snapshot.plugins.iter().filter(|one| chosen(one));
+    Ok(Concerned { plugins: all.map(|one| (one, one.exempts(user))).collect(), ..Concerned::default() })
+}
+
 /// The plugins among `chosen` that the request of a user in a namespace concerns.
 ///
 /// # Errors

@@ -28,6 +28,8 @@ pub fn strict(plugin: Plugin) -> Value {
         Plugin::NamespaceLifecycle => json!({"protectedNamespaces": ["*"]}),
         Plugin::PodSecurity => json!({"defaults": {"enforce": "restricted"}}),
         Plugin::PodTopologyLabels => json!({"nodeLabels": ["rack"]}),
+        Plugin::Priority => json!({"priorityClassName": "low"}),
+        Plugin::RuntimeClass => json!({"runtimeClassName": "sandbox"}),
         Plugin::DefaultStorageClass => json!({"storageClassName": "fast"}),
         Plugin::EventRateLimit => json!({"limits": [{"type": "Server", "qps": 1, "burst": 1}]}),
         Plugin::ResourceQuota => {
@@ -84,6 +86,7 @@ fn offending(name: &str) -> Value {
         "spec": {
             "nodeSelector": {"pool": "b"}, "tolerations": [{"key": "other", "operator": "Exists"}],
             "affinity": {"podAntiAffinity": terms}, "externalIPs": ["192.0.2.1"], "ports": [{"port": 80}],
+            "resources": {"requests": {"storage": "1Gi"}},
             "containers": [{"name": "c", "image": "i", "imagePullPolicy": "Never", "resources": {"requests": {"cpu": "1", "a.com/b": "1"}}}],
             "ephemeralContainers": [{"name": "d", "image": "i", "imagePullPolicy": "Never"}], "nodeName": "n1",
         },
@@ -216,6 +219,8 @@ fn hazard_4_what_a_later_webhook_undoes_or_adds_is_refused_by_the_twin() {
     undone(Plugin::AlwaysPullImages, pod(injected), "spec.containers[1].imagePullPolicy");
     undone(Plugin::PodNodeSelector, pod(json!({})), "lacks the node selector");
     undone(Plugin::PodNodeSelector, pod(json!({"nodeSelector": {"pool": "b"}})), "conflicts");
+    undone(Plugin::Priority, pod(json!({"priority": 0})), "lacks the priority class low");
+    undone(Plugin::RuntimeClass, pod(json!({})), "lacks the runtime class sandbox");
     let late = json!({"tolerations": [{"key": "team", "operator": "Exists"}, {"key": "late", "operator": "Exists"}]});
     undone(Plugin::PodTolerationRestriction, pod(late), "conflict with its cluster whitelist");
     let world = World::from_objects(&of([Plugin::PodSecurity]));

@@ -193,7 +193,8 @@ fn hazard_16_where_the_api_server_runs_the_plugin_too_ours_changes_nothing() {
     let tolerations = json!([lasting("node.kubernetes.io/not-ready"), lasting("node.kubernetes.io/unreachable"),
         {"key": "team", "operator": "Exists"}]);
     let stored = pod(json!({
-        "nodeSelector": {"pool": "a"}, "tolerations": tolerations,
+        "nodeSelector": {"pool": "a"}, "tolerations": tolerations, "runtimeClassName": "sandbox",
+        "priorityClassName": "low", "priority": 1000, "preemptionPolicy": "Never",
         "containers": [{"name": "app", "image": "shop:1", "imagePullPolicy": "Always"}],
     }));
     let world = of_pods(&[]);

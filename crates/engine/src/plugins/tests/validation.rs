@@ -207,6 +207,8 @@ fn every_plugin_that_needs_no_configuration_is_accepted_by_its_name_alone() {
                 | Plugin::EventRateLimit
                 | Plugin::ResourceQuota
                 | Plugin::PodTopologyLabels
+                | Plugin::Priority
+                | Plugin::RuntimeClass
         ) {
             assert!(faults(json!({"plugin": plugin.name()})).contains(&format!("spec.{}", plugin.section())));
             continue;
