@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use http::Request;
+use http::header::CONTENT_TYPE;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::Patch;
@@ -28,6 +29,8 @@ use engine::snapshot::Snapshot;
 pub enum Outcome {
     /// It was changed.
     Changed,
+    /// It was evicted.
+    Evicted,
     /// It has the form already.
     HasIt,
     /// It is gone, or on its way out.
@@ -51,6 +54,8 @@ pub struct AsPlanned {
     pub is_free: bool,
     /// It takes a place in the budget until it is back.
     pub takes_place: bool,
+    /// Only a new pod can have the form, and this one is evicted for it.
+    pub is_evicted: bool,
 }
 
 /// Changes pods.
@@ -88,10 +93,12 @@ impl PodChanger {
             return Outcome::Stale;
         }
         let change = match in_place(&pod, &key.namespace, &set.name, snapshot) {
+            // It changed meanwhile, and is planned again.
+            Ok(InPlace::Change(_)) if planned.is_evicted => return Outcome::Stale,
             Ok(InPlace::Change(change)) => change,
             Ok(InPlace::NewPodOnly(why)) => {
                 self.note(key, &pod, &set.name, Some(&why)).await;
-                return Outcome::NewPodOnly(why);
+                return if planned.is_evicted { self.evict(key, &pod).await } else { Outcome::NewPodOnly(why) };
             }
             Ok(InPlace::OpenKruise) => return Outcome::OpenKruise,
             Err(unserved) => return Outcome::Failed(unserved.to_string()),
@@ -112,6 +119,31 @@ impl PodChanger {
         }
         self.note(key, &pod, &set.name, None).await;
         Outcome::Changed
+    }
+
+    /// Evicts the pod that was read, unless it is another by now. The API server refuses while a `PodDisruptionBudget` does not allow it.
+    async fn evict(&self, key: &PodKey, pod: &Value) -> Outcome {
+        let (namespace, name) = (&*key.namespace, &*key.name);
+        let body = json!({
+            "apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"namespace": namespace, "name": name},
+            "deleteOptions": {"preconditions": {"uid": pod.get("metadata").and_then(|metadata| metadata.get("uid"))}},
+        });
+        let request = Request::post(format!("/api/v1/namespaces/{namespace}/pods/{name}/eviction"))
+            .header(CONTENT_TYPE, "application/json")
+            .body(body.to_string().into_bytes());
+        let request = match request {
+            Ok(request) => request,
+            Err(error) => return Outcome::Failed(error.to_string()),
+        };
+        match in_time(self.client.request::<Value>(request)).await {
+            Ok(_) => Outcome::Evicted,
+            // Until it is known that it was not, it counts as evicted.
+            Err(Failure::NoAnswer(why)) => {
+                tracing::warn!(namespace, name, why, "A pod may have been evicted");
+                Outcome::Evicted
+            }
+            Err(failure) => failure.outcome(),
+        }
     }
 
     /// The pod of this uid as it is stored, with fields that this build does not know; nothing where it is gone or ends.

@@ -25,7 +25,7 @@ fn pod(annotations: Value, conditions: Value) -> Value {
 }
 
 fn planned(is_free: bool) -> AsPlanned {
-    AsPlanned { uid: hashed("u"), is_free, takes_place: !is_free }
+    AsPlanned { uid: hashed("u"), is_free, takes_place: !is_free, is_evicted: false }
 }
 
 fn at() -> Timestamp {

@@ -1,6 +1,7 @@
 //! What rollouts read of a pod, in a few bytes.
 
 use std::hash::{DefaultHasher, Hash, Hasher as _};
+use std::time::Duration;
 
 use kube::ResourceExt as _;
 
@@ -29,13 +30,19 @@ pub struct PodFacts {
     pub ends: bool,
 }
 
-/// After so many seconds every controller has seen that a pod is not ready.
-const LONG_UNREADY: u32 = 10;
+/// After so long every controller has seen that a pod is not ready.
+const LONG_UNREADY: Duration = Duration::from_secs(10);
 
 impl PodFacts {
     /// Whether the readiness is so old, by this clock, that every controller has seen it.
     pub fn is_long_unready(&self) -> bool {
-        seconds(jiff::Timestamp::now().as_second()).saturating_sub(self.ready_since) >= LONG_UNREADY
+        self.is_unready_for(LONG_UNREADY)
+    }
+
+    /// Whether the readiness of a pod that is not ready is so old, by this clock.
+    pub fn is_unready_for(&self, time: Duration) -> bool {
+        let age = seconds(jiff::Timestamp::now().as_second()).saturating_sub(self.ready_since);
+        u64::from(age) >= time.as_secs()
     }
 
     /// Of a pod.

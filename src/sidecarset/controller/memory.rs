@@ -1,7 +1,7 @@
 //! What the controller remembers of pods that it has touched, or tried to, until the watch shows it. It is lost with the leader: the
 //! next one finds out again.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -9,6 +9,7 @@ use engine::sidecarset::index::SetIndex;
 use engine::snapshot::Snapshot;
 
 use crate::sidecarset::controller::carried::BY_OPENKRUISE;
+use crate::sidecarset::controller::evictions::Evictions;
 use crate::sidecarset::controller::facts::hashed;
 use crate::sidecarset::controller::ledger::Ledger;
 use crate::sidecarset::controller::members::Member;
@@ -29,6 +30,10 @@ pub struct Memory {
     pods: HashMap<PodKey, Remembered>,
     // Pods that a rollout took down, as they were seen last.
     touched: HashMap<PodKey, Touched>,
+    /// Pods that were evicted.
+    pub evictions: Evictions,
+    // Pods that are to be evicted in turn.
+    evictable: HashSet<PodKey>,
 }
 
 /// A pod that a rollout took down.
@@ -217,6 +222,11 @@ impl Memory {
         self.touched = seen;
     }
 
+    /// Takes note of the pods that are to be evicted in turn: no person has to create them anew.
+    pub fn note_evictable(&mut self, keys: HashSet<PodKey>) {
+        self.evictable = keys;
+    }
+
     /// How many pods that were changed are not ready for long, and the first of them.
     pub fn overdue(&self) -> (usize, Option<&PodKey>) {
         let overdue = || self.touched.iter().filter(|(_, touched)| touched.is_overdue).map(|(key, _)| key);
@@ -225,23 +235,26 @@ impl Memory {
 
     /// How many pods only a new pod could replace, and of the first of them its key and why.
     pub fn new_pods_only(&self) -> (usize, Option<(&PodKey, &str)>) {
-        self.counted(|what| match what {
-            What::NewPodOnly(why) => Some(why),
+        self.counted(|key, what| match what {
+            What::NewPodOnly(why) if !self.evictable.contains(key) => Some(why),
             _ => None,
         })
     }
 
     /// The same of pods that could not be changed.
     pub fn failures(&self) -> (usize, Option<(&PodKey, &str)>) {
-        self.counted(|what| match what {
+        self.counted(|_, what| match what {
             // The first failure may be a conflict with another writer of the pod.
             What::Failed(_, failures, why) if *failures > 1 => Some(why),
             _ => None,
         })
     }
 
-    fn counted(&self, why: impl Fn(&What) -> Option<&str>) -> (usize, Option<(&PodKey, &str)>) {
-        let found = self.pods.iter().filter_map(|(key, remembered)| Some((key, why(&remembered.what)?)));
+    fn counted<'m>(
+        &'m self,
+        why: impl Fn(&PodKey, &'m What) -> Option<&'m str>,
+    ) -> (usize, Option<(&'m PodKey, &'m str)>) {
+        let found = self.pods.iter().filter_map(|(key, remembered)| Some((key, why(key, &remembered.what)?)));
         let found: Vec<_> = found.collect();
         (found.len(), found.into_iter().min())
     }

@@ -6,6 +6,7 @@ pub mod carried;
 mod change;
 pub mod conditions;
 pub mod count;
+pub mod evictions;
 pub mod facts;
 pub mod history;
 pub mod in_place_state;
@@ -164,19 +165,21 @@ impl Controller {
             return Ok(Some(SNAPSHOT_PAUSE));
         };
         let counts = Counts::of(compiled, set.compiled_generation, &members);
+        let (knowledge, ask_again) = self.knowledge(&set).await;
+        let coverage = self.coverage.borrow().clone();
+        let covered = programmed::covered(compiled, &coverage);
         let revision = self.revisions.keep(&set, compiled, &members.hashes).await;
         let rolled = match &revision {
             Ok(_) => {
-                let rollout = Rollout { set: compiled, members: &members, snapshot: &snapshot };
+                let new_pods_have_it = knowledge.is_of_all() && covered != Some(false) && !compiled.paused;
+                let rollout = Rollout { set: compiled, members: &members, snapshot: &snapshot, new_pods_have_it };
                 self.rollouts.run(rollout, || self.is_current(compiled)).await
             }
             // No pod gets a form that is not among the revisions.
             Err(_) => rollout::Result { waits: counts.waits_without_rollout(), again: None },
         };
-        let (knowledge, ask_again) = self.knowledge(&set).await;
         let conflicts = self.conflicts(compiled, &snapshot);
         self.tell_rivals(&conflicts);
-        let coverage = self.coverage.borrow().clone();
         let memory = self.rollouts.memory(name);
         let status = {
             let memory = locked(&memory);
@@ -188,7 +191,7 @@ impl Controller {
                 paused: compiled.paused,
                 no_revision: snapshot.pinned.form(name).and_then(|form| form.as_ref().err()).map(String::as_str),
                 knowledge: &knowledge,
-                covered: programmed::covered(compiled, &coverage),
+                covered,
                 conflicts: &conflicts,
             };
             let newest = revision.as_ref().ok().map(|(newest, _)| newest.as_str());

@@ -1,6 +1,6 @@
 //! Carries out rollouts: asks the planner which pods are next, and changes these.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use crate::sidecarset::controller::ledger::Ledger;
 use crate::sidecarset::controller::locks::locked;
 use crate::sidecarset::controller::members::{Member, Members};
 use crate::sidecarset::controller::memory::{Memory, What};
-use crate::sidecarset::controller::pods::{PodIndex, PodKey};
+use crate::sidecarset::controller::pods::PodIndex;
 use crate::sidecarset::controller::record::PodRecord;
 use crate::sidecarset::rollout::strategy::Strategy;
 use crate::sidecarset::rollout::{Disrupted, Disruptions, Form, Plan, PodState, Waits, plan};
@@ -49,6 +49,8 @@ pub struct Rollout<'r> {
     pub members: &'r Members,
     /// What decisions read.
     pub snapshot: &'r Snapshot,
+    /// Whether every replica gives new pods this form. Only then pods may be evicted for it.
+    pub new_pods_have_it: bool,
 }
 
 impl<'r> Rollout<'r> {
@@ -57,8 +59,14 @@ impl<'r> Rollout<'r> {
     }
 }
 
-/// A pod that is to be changed, and whether it takes a place in the budget: it serves, or did so when a rollout touched it last.
-type Chosen = (Member, bool);
+/// A pod that is to be changed.
+struct Chosen {
+    member: Member,
+    // It serves, or did so when a rollout touched it last.
+    takes_place: bool,
+    // A new pod is to take its place.
+    is_evicted: bool,
+}
 
 /// The pods that are changed next, and why it is not more.
 struct Next {
@@ -167,8 +175,9 @@ impl Rollouts {
             memory.prune(rollout.form(), members, rollout.snapshot);
             // Most sets have nothing to do, and need no budgets.
             let none = Disruptions::default();
-            let states = states(rollout, members, &mut memory, &locked(&self.ledger));
-            let planned = plan(&states, strategy, none.beyond(std::iter::empty()));
+            let states = states(rollout, strategy, members, &mut memory, &locked(&self.ledger));
+            let vacancies = memory.evictions.vacancies();
+            let planned = plan(&states, &vacancies, strategy, none.beyond(std::iter::empty()));
             if planned.update.is_empty() {
                 return Ok(Next { update: Vec::new(), waits: planned.waits });
             }
@@ -184,6 +193,7 @@ impl Rollouts {
         // The ledger forgets what these records show, so the plan has to be made from the same ones.
         let members = current(rollout, &pods);
         ledger.prune(&pods, now);
+        memory.evictions.update(rollout.set, &pods, now);
         let in_flight = ledger.in_flight(&pods).map(|(key, pod)| Disrupted {
             namespace: &key.namespace,
             labels: &pod.labels,
@@ -192,15 +202,22 @@ impl Rollouts {
         let left = disruptions.beyond(in_flight);
         // The plan is of these records, and the watch waits for the index.
         drop(pods);
-        let states = states(rollout, &members, &mut memory, &ledger);
-        let Plan { update, waits } = plan(&states, strategy, left);
+        let states = states(rollout, strategy, &members, &mut memory, &ledger);
+        let Plan { update, waits } = plan(&states, &memory.evictions.vacancies(), strategy, left);
         let takes_place = |state: &PodState<'_>| state.is_available() || state.is_in_flight();
-        let chosen = |at: usize| Some((members.get(at)?.clone(), takes_place(states.get(at)?)));
+        let chosen = |at: usize| {
+            let (member, state) = (members.get(at)?.clone(), states.get(at)?);
+            let is_evicted = state.form == Form::Evictable;
+            Some(Chosen { member, takes_place: takes_place(state), is_evicted })
+        };
         let mut update: Vec<Chosen> = update.into_iter().filter_map(chosen).collect();
         let waits = if update.len() > MOST { Waits::Nothing } else { waits };
         update.truncate(MOST);
-        for ((key, pod), takes_place) in &update {
-            ledger.enter(key, pod.facts.uid, rollout.form(), *takes_place, now);
+        for Chosen { member, takes_place, is_evicted } in &update {
+            ledger.enter(&member.0, member.1.facts.uid, rollout.form(), *takes_place, now);
+            if *is_evicted {
+                memory.evictions.begin(member, &members, &rollout.set.hash, now);
+            }
         }
         if update.is_empty() && matches!(waits, Waits::Disruption(..)) {
             self.pause_for(&rollout.set.name, &waits);
@@ -219,16 +236,14 @@ impl Rollouts {
         let (started, mut are_changed) = (Instant::now(), true);
         for batch in update.chunks(AT_ONCE) {
             if started.elapsed() > WORK_FOR || !is_current() {
-                for ((key, _), _) in batch {
-                    self.give_back(key, &rollout.set.name);
-                }
+                batch.iter().for_each(|chosen| self.give_back(chosen, &rollout.set.name, memory));
                 are_changed = false;
                 continue;
             }
             let changes: Vec<_> = batch.iter().map(|chosen| self.change(rollout, chosen)).collect();
             let mut changes = futures::stream::iter(changes).buffer_unordered(AT_ONCE);
             while let Some((chosen, outcome)) = changes.next().await {
-                are_changed &= outcome == Outcome::Changed;
+                are_changed &= matches!(outcome, Outcome::Changed | Outcome::Evicted);
                 self.note(rollout, chosen, outcome, memory);
             }
         }
@@ -236,8 +251,9 @@ impl Rollouts {
     }
 
     async fn change<'m>(&self, rollout: Rollout<'_>, chosen: &'m Chosen) -> (&'m Chosen, Outcome) {
-        let ((key, pod), takes_place) = chosen;
-        let as_planned = AsPlanned { uid: pod.facts.uid, is_free: !pod.ready, takes_place: *takes_place };
+        let (key, pod) = &chosen.member;
+        let (uid, is_free, takes_place) = (pod.facts.uid, !pod.ready, chosen.takes_place);
+        let as_planned = AsPlanned { uid, is_free, takes_place, is_evicted: chosen.is_evicted };
         (chosen, self.changer.update(rollout.set, key, as_planned, rollout.snapshot).await)
     }
 
@@ -254,13 +270,16 @@ impl Rollouts {
         }
     }
 
-    fn give_back(&self, key: &PodKey, set: &str) {
-        locked(&self.ledger).strike(key, set);
+    fn give_back(&self, chosen: &Chosen, set: &str, memory: &Mutex<Memory>) {
+        locked(&self.ledger).strike(&chosen.member.0, set);
+        if chosen.is_evicted {
+            locked(memory).evictions.undo(&chosen.member);
+        }
     }
 
     /// Takes in what became of a pod.
     fn note(&self, rollout: Rollout<'_>, chosen: &Chosen, outcome: Outcome, memory: &Mutex<Memory>) {
-        let (member, takes_place) = chosen;
+        let Chosen { member, takes_place, .. } = chosen;
         let (Rollout { set, snapshot, .. }, (key, pod), now) = (rollout, member, Instant::now());
         let (namespace, name, uid) = (&*key.namespace, &*key.name, pod.facts.uid);
         tracing::debug!(namespace, name, ?outcome, "Pod of a rollout");
@@ -269,14 +288,20 @@ impl Rollouts {
             locked(&self.ledger).enter(key, uid, rollout.form(), *takes_place, now);
             return;
         }
-        self.give_back(key, &set.name);
+        if outcome == Outcome::Evicted {
+            tracing::info!(set = set.name, namespace, name, "Evicted a pod for the current form of a SidecarSet");
+            return;
+        }
+        self.give_back(chosen, &set.name, memory);
         let mut memory = locked(memory);
         match outcome {
             Outcome::HasIt => memory.note_judgement(member, &set.hash, What::HasIt, snapshot),
             Outcome::OpenKruise => memory.note_judgement(member, &set.hash, What::OpenKruise, snapshot),
             Outcome::NewPodOnly(why) => memory.note_judgement(member, &set.hash, What::NewPodOnly(why), snapshot),
             // The watch shows it soon: planned again then.
-            Outcome::Changed | Outcome::Gone | Outcome::Stale => memory.note_wait(key, uid, &set.hash, now),
+            Outcome::Changed | Outcome::Evicted | Outcome::Gone | Outcome::Stale => {
+                memory.note_wait(key, uid, &set.hash, now)
+            }
             Outcome::Failed(why) => {
                 tracing::warn!(namespace, name, why, "A pod cannot be changed, trying again");
                 memory.note_failure(key, uid, &set.hash, why, now);
@@ -297,16 +322,55 @@ fn current(Rollout { set, members, .. }: Rollout<'_>, pods: &PodIndex) -> Vec<Me
     now.filter(|(_, before, now)| is_of_set(before, now)).map(|(key, _, now)| (key.clone(), Arc::clone(now))).collect()
 }
 
-fn states<'m>(rollout: Rollout<'_>, members: &'m [Member], memory: &mut Memory, ledger: &Ledger) -> Vec<PodState<'m>> {
+fn states<'m>(
+    rollout: Rollout<'_>,
+    strategy: &Strategy,
+    members: &'m [Member],
+    memory: &mut Memory,
+    ledger: &Ledger,
+) -> Vec<PodState<'m>> {
     let now = Instant::now();
     let mut states: Vec<_> = members.iter().map(|member| memory.state(rollout.form(), member, ledger, now)).collect();
+    let recreates = strategy.recreate
+        && (!memory.evictions.is_empty() || states.iter().any(|state| state.form == Form::NewPodOnly));
+    if recreates {
+        // Whether it replaces an evicted pod is not known: what is new has to serve before the next one goes.
+        let is_new = |state: &&mut PodState<'_>| state.form == Form::Updated && state.owner != 0;
+        states.iter_mut().filter(is_new).for_each(|state| state.is_touched = true);
+    }
     memory.note_in_flight(&rollout.set.name, members, &mut states, ledger, now);
     for (state, (_, pod)) in states.iter_mut().zip(members) {
         if is_held_back(rollout.set, pod) && !matches!(state.form, Form::Updated | Form::OpenKruise) {
             state.form = Form::HeldBack;
         }
     }
+    if recreates {
+        evictable(rollout, members, &mut states, memory);
+    }
     states
+}
+
+/// Says of pods that only a new pod can follow which of them may be evicted, and of those that are evicted already that they are no
+/// longer there.
+fn evictable(rollout: Rollout<'_>, members: &[Member], states: &mut [PodState<'_>], memory: &mut Memory) {
+    // New pods get an older form, unless their workload is not held back.
+    let is_pinned = rollout.set.pin.as_ref().is_some_and(|pin| !pin.is_by_workload());
+    let mut keys = HashSet::new();
+    for (state, member) in states.iter_mut().zip(members) {
+        if memory.evictions.is_leaving(member) {
+            (state.form, state.is_ready, state.is_touched) = (Form::Updated, false, false);
+            continue;
+        }
+        let facts = &member.1.facts;
+        let is_created_again = facts.owner != 0 && !facts.ends && !memory.evictions.is_barred(facts.owner);
+        if state.form == Form::NewPodOnly && is_created_again && !is_pinned {
+            keys.insert(member.0.clone());
+            if rollout.new_pods_have_it {
+                state.form = Form::Evictable;
+            }
+        }
+    }
+    memory.note_evictable(keys);
 }
 
 /// Whether new pods of the pod's workload get an older form of the set: a rollout would take this one to another than its successor.

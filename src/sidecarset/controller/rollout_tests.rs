@@ -3,10 +3,12 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use http::{Method, Request, Response, StatusCode};
+use kube::Resource as _;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::sidecarset::controller::injection_counts::tests::{set, snapshot};
+use crate::sidecarset::controller::pods::PodKey;
 use crate::sidecarset::controller::record::tests::{pod, wanted};
 use engine::sidecarset::injection::INJECTED_ANNOTATION;
 
@@ -28,6 +30,7 @@ struct Stage {
     pods: Arc<Mutex<PodIndex>>,
     snapshot: Snapshot,
     patches: Arc<AtomicUsize>,
+    evictions: Arc<AtomicUsize>,
 }
 
 impl Stage {
@@ -38,12 +41,15 @@ impl Stage {
 
     /// The same, with this `maxUnavailable`.
     fn limited(count: usize, max_unavailable: i32, allowed: i32, answer: StatusCode) -> Self {
+        Self::of(count, &json!({"maxUnavailable": max_unavailable}), &json!({}), allowed, answer)
+    }
+
+    /// With this strategy, and containers of the sets that have these fields too.
+    fn of(count: usize, strategy: &Value, more: &Value, allowed: i32, answer: StatusCode) -> Self {
         let new_form = |name: &str| {
-            let spec = json!({
-                "updateStrategy": {"maxUnavailable": max_unavailable},
-                "containers": [{"name": format!("{name}-c"), "image": "proxy:2"}],
-            });
-            let mut set = set(&spec);
+            let mut container = json!({"name": format!("{name}-c"), "image": "proxy:2"});
+            container.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            let mut set = set(&json!({"updateStrategy": strategy, "containers": [container]}));
             name.clone_into(&mut set.name);
             set
         };
@@ -51,22 +57,27 @@ impl Stage {
         let pods = Arc::new(Mutex::new(PodIndex::default()));
         locked(&pods).sets_are(&wanted(&["a", "b"]).sets);
         for n in 0..count {
-            let pod = pod(&format!("p{n}"), "web", &[("a", "v1:old"), ("b", "v1:old")], true);
+            let mut pod = pod(&format!("p{n}"), "web", &[("a", "v1:old"), ("b", "v1:old")], true);
+            let owner = json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "name": format!("s{n}"), "uid": "s", "controller": true});
+            pod.meta_mut().owner_references = serde_json::from_value(json!([owner])).unwrap();
             locked(&pods).update(&PodKey::of(&pod), PodRecord::of(&pod, &wanted(&["a", "b"])));
         }
         let patches = Arc::new(AtomicUsize::new(0));
-        let counted = Arc::clone(&patches);
+        let evictions = Arc::new(AtomicUsize::new(0));
+        let (counted, counted_evictions) = (Arc::clone(&patches), Arc::clone(&evictions));
         let service = tower::service_fn(move |request: Request<kube::client::Body>| {
             let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-            if method == Method::PATCH {
+            let is_eviction = path.ends_with("/eviction");
+            if method == Method::PATCH && !path.ends_with("/status") {
                 counted.fetch_add(1, Ordering::SeqCst);
             }
+            counted_evictions.fetch_add(usize::from(is_eviction), Ordering::SeqCst);
             async move {
                 // Others get their turn, as they do while the network is busy.
                 tokio::task::yield_now().await;
                 let name = path.rsplit('/').next().unwrap_or_default();
                 let body = if path.contains("poddisruptionbudgets") { budgets(allowed) } else { stored(name) };
-                let code = if method == Method::PATCH { answer } else { StatusCode::OK };
+                let code = if method == Method::PATCH || is_eviction { answer } else { StatusCode::OK };
                 let body = if code == StatusCode::OK { body } else { refusal(code) };
                 let mut response = Response::new(http_body_util::Full::new(bytes::Bytes::from(body.to_string())));
                 *response.status_mut() = code;
@@ -74,13 +85,18 @@ impl Stage {
             }
         });
         let client = Client::new(service, "default");
-        Self { rollouts: Rollouts::new(client, Arc::clone(&pods)), pods, snapshot, patches }
+        Self { rollouts: Rollouts::new(client, Arc::clone(&pods)), pods, snapshot, patches, evictions }
     }
 
     async fn run(&self, set: &str, is_current: impl Fn() -> bool) -> Result {
+        self.run_while(set, true, is_current).await
+    }
+
+    async fn run_while(&self, set: &str, new_pods_have_it: bool, is_current: impl Fn() -> bool) -> Result {
         let set = self.snapshot.sets.get(set).unwrap();
         let members = Members::of(set, &mut locked(&self.pods), &self.snapshot);
-        self.rollouts.run(Rollout { set, members: &members, snapshot: &self.snapshot }, is_current).await
+        let rollout = Rollout { set, members: &members, snapshot: &self.snapshot, new_pods_have_it };
+        self.rollouts.run(rollout, is_current).await
     }
 
     fn patches(&self) -> usize {
@@ -156,7 +172,11 @@ async fn the_plan_is_made_from_the_records_that_the_ledger_is_compared_with() {
     let stage = Stage::limited(4, 1, 100, StatusCode::OK);
     let set = stage.snapshot.sets.get("a").unwrap();
     let members = Members::of(set, &mut locked(&stage.pods), &stage.snapshot);
-    let run = || stage.rollouts.run(Rollout { set, members: &members, snapshot: &stage.snapshot }, || true);
+    let run = || {
+        stage
+            .rollouts
+            .run(Rollout { set, members: &members, snapshot: &stage.snapshot, new_pods_have_it: true }, || true)
+    };
     run().await;
     assert_eq!(stage.patches(), 1);
     // The pod has the form and is down; another one is free, so that the first plan is not empty.
@@ -179,9 +199,74 @@ async fn the_plan_is_made_from_the_records_that_the_ledger_is_compared_with() {
         let old = pod(&touched, "web", &[("a", "v1:old"), ("b", "v1:old")], true);
         member.1 = Arc::new(PodRecord::of(&old, &wanted(&["a", "b"])).unwrap());
     }
-    stage.rollouts.run(Rollout { set, members: &members, snapshot: &stage.snapshot }, || true).await;
+    stage
+        .rollouts
+        .run(Rollout { set, members: &members, snapshot: &stage.snapshot, new_pods_have_it: true }, || true)
+        .await;
     // The API server says that the free one is ready by now: nothing more is patched.
     assert_eq!(stage.patches(), 1);
+}
+
+/// A stage where only new pods can have the set's form.
+fn to_recreate(strategy: &Value, answer: StatusCode) -> Stage {
+    Stage::of(4, strategy, &json!({"env": [{"name": "A", "value": "b"}]}), 100, answer)
+}
+
+impl Stage {
+    fn evictions(&self) -> usize {
+        self.evictions.load(Ordering::SeqCst)
+    }
+}
+
+#[tokio::test]
+async fn pods_that_only_a_new_pod_can_follow_are_evicted_where_the_set_says_so() {
+    let stage = to_recreate(&json!({"maxUnavailable": 2, "recreate": true}), StatusCode::OK);
+    // Which pods these are is found out first.
+    for _ in 0..3 {
+        stage.run("a", || true).await;
+    }
+    let found = stage.run("a", || true).await;
+    assert_eq!((stage.evictions(), stage.patches(), found.waits), (2, 0, Waits::MaxUnavailable(2)));
+    // They are gone, and others are not there yet.
+    let memory = stage.rollouts.memory("a");
+    let gone: Vec<PodKey> = {
+        let (pods, memory) = (locked(&stage.pods), locked(&memory));
+        let evicted =
+            pods.carrying("a").filter(|(key, pod)| memory.evictions.is_leaving(&((*key).clone(), Arc::clone(pod))));
+        evicted.map(|(key, _)| key.clone()).collect()
+    };
+    for key in &gone {
+        locked(&stage.pods).update(key, None);
+    }
+    assert_eq!(stage.run("a", || true).await.waits, Waits::MaxUnavailable(2));
+    assert_eq!((gone.len(), stage.evictions()), (2, 2));
+    assert_eq!(locked(&memory).new_pods_only().0, 0, "nobody has to create them anew");
+}
+
+#[tokio::test]
+async fn pods_are_evicted_only_while_new_ones_get_the_form() {
+    for (strategy, new_pods_have_it) in [
+        (json!({"maxUnavailable": 9}), true),
+        (json!({"maxUnavailable": 9, "recreate": false}), true),
+        (json!({"maxUnavailable": 9, "recreate": true}), false),
+    ] {
+        let stage = to_recreate(&strategy, StatusCode::OK);
+        for _ in 0..3 {
+            stage.run_while("a", new_pods_have_it, || true).await;
+        }
+        assert_eq!(stage.evictions(), 0, "{strategy}, {new_pods_have_it}");
+    }
+}
+
+#[tokio::test]
+async fn an_eviction_that_a_disruption_budget_refuses_is_tried_again_after_a_pause() {
+    let stage = to_recreate(&json!({"maxUnavailable": 9, "recreate": true}), StatusCode::TOO_MANY_REQUESTS);
+    for _ in 0..4 {
+        stage.run("a", || true).await;
+    }
+    assert_eq!(stage.evictions(), 4);
+    let memory = stage.rollouts.memory("a");
+    assert!(locked(&memory).next_try().is_some() && locked(&memory).evictions.is_empty());
 }
 
 /// The set is paused, or gone, while a batch is on its way.

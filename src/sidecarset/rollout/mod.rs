@@ -36,6 +36,8 @@ pub enum Form {
     Outdated,
     /// It has an older one, and only a new pod can have the current one.
     NewPodOnly,
+    /// The same, and the pod may be evicted, so that its workload creates a new one.
+    Evictable,
     /// It has an older one, and a try to change it has just failed: it waits before the next.
     Failed,
     /// `OpenKruise` put the set there: the pod is left alone.

@@ -40,7 +40,7 @@ pub enum Waits {
 /// What to do next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// Positions of the pods to change in place, in order.
+    /// Positions of the pods to change in place, or to evict, in order.
     pub update: Vec<usize>,
     /// Why it is not more.
     pub waits: Waits,
@@ -50,9 +50,9 @@ pub struct Plan {
 ///
 /// `pods` are all that count for the set. Shares of pods that may be unavailable are of those that serve, or would but for a rollout. A ready pod takes a place in the budget of `maxUnavailable`,
 /// in that of its workload and in each `PodDisruptionBudget` about it; one that is not ready takes none, as nothing is lost by
-/// touching it. Pods that were touched and are not back keep their places; of each `PodDisruptionBudget` `disruptions` is what is left
-/// beyond these.
-pub fn plan<'p>(pods: &[PodState<'p>], strategy: &Strategy, disruptions: Left<'p>) -> Plan {
+/// touching it. Pods that were touched and are not back keep their places, and so do `vacancies`: pods that were evicted and that no other
+/// has replaced yet, each by its workload. Of each `PodDisruptionBudget` `disruptions` is what is left beyond these.
+pub fn plan<'p>(pods: &[PodState<'p>], vacancies: &[u64], strategy: &Strategy, disruptions: Left<'p>) -> Plan {
     let nothing = |waits| Plan { update: Vec::new(), waits };
     let outdated = pods.iter().filter(|pod| pod.form != Form::Updated).count();
     let of_openkruise = pods.iter().filter(|pod| pod.form == Form::OpenKruise).count();
@@ -65,11 +65,11 @@ pub fn plan<'p>(pods: &[PodState<'p>], strategy: &Strategy, disruptions: Left<'p
     } else if strategy.paused {
         return nothing(Waits::Paused);
     }
-    let may_change = outdated.saturating_sub(strategy.kept_of(pods.len()));
+    let may_change = outdated.saturating_sub(strategy.kept_of(pods.len().saturating_add(vacancies.len())));
     let mut candidates = candidates(pods, strategy);
     sort(&mut candidates, pods, strategy);
     let skipped_for = if candidates.is_empty() { left(pods, strategy) } else { None };
-    let mut budgets = Budgets::new(pods, strategy, disruptions);
+    let mut budgets = Budgets::new(pods, vacancies, strategy, disruptions);
     let mut plan = nothing(Waits::Nothing);
     let mut taken = 0_usize;
     for position in candidates {
@@ -94,7 +94,8 @@ pub fn plan<'p>(pods: &[PodState<'p>], strategy: &Strategy, disruptions: Left<'p
 
 /// Positions of the pods that could be touched.
 fn candidates(pods: &[PodState<'_>], strategy: &Strategy) -> Vec<usize> {
-    let is_candidate = |pod: &PodState<'_>| pod.form == Form::Outdated && strategy.selects(pod.labels);
+    let is_candidate =
+        |pod: &PodState<'_>| matches!(pod.form, Form::Outdated | Form::Evictable) && strategy.selects(pod.labels);
     pods.iter().enumerate().filter(|(_, pod)| is_candidate(pod)).map(|(position, _)| position).collect()
 }
 
@@ -122,8 +123,8 @@ struct Budgets<'b> {
 }
 
 impl<'b> Budgets<'b> {
-    fn new(pods: &[PodState<'b>], strategy: &Strategy, disruptions: Left<'b>) -> Self {
-        let (mut in_flight, mut serving, mut overdue) = (0_usize, 0_usize, HashMap::<_, usize>::new());
+    fn new(pods: &[PodState<'b>], vacancies: &[u64], strategy: &Strategy, disruptions: Left<'b>) -> Self {
+        let (mut in_flight, mut serving, mut overdue) = (vacancies.len(), vacancies.len(), HashMap::<_, usize>::new());
         for pod in pods {
             let is_in_flight = pod.is_in_flight();
             serving = serving.saturating_add(usize::from(is_in_flight || pod.is_available()));
@@ -138,7 +139,7 @@ impl<'b> Budgets<'b> {
         Self {
             max_unavailable,
             left: max_unavailable.saturating_sub(in_flight),
-            by_owner: strategy.max_unavailable_per_owner.as_ref().map(|_| by_owner(pods, strategy)),
+            by_owner: strategy.max_unavailable_per_owner.as_ref().map(|_| by_owner(pods, vacancies, strategy)),
             overdue,
             disruptions,
         }
@@ -168,12 +169,16 @@ impl<'b> Budgets<'b> {
 }
 
 /// What is left for each workload. Pods without a controller have no such budget.
-fn by_owner(pods: &[PodState<'_>], strategy: &Strategy) -> HashMap<u64, usize> {
+fn by_owner(pods: &[PodState<'_>], vacancies: &[u64], strategy: &Strategy) -> HashMap<u64, usize> {
     let mut counted: HashMap<u64, (usize, usize)> = HashMap::new();
     for pod in pods.iter().filter(|pod| pod.owner != 0) {
         let (all, in_flight) = counted.entry(pod.owner).or_default();
         *all = all.saturating_add(usize::from(pod.is_available() || pod.is_in_flight()));
         *in_flight = in_flight.saturating_add(usize::from(pod.is_in_flight()));
+    }
+    for owner in vacancies {
+        let (all, in_flight) = counted.entry(*owner).or_default();
+        (*all, *in_flight) = (all.saturating_add(1), in_flight.saturating_add(1));
     }
     let left = |(owner, (all, in_flight)): (u64, (usize, usize))| {
         (owner, strategy.unavailable_per_owner_of(all).unwrap_or(all).saturating_sub(in_flight))

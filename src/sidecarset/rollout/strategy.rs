@@ -26,6 +26,8 @@ pub struct Strategy {
     pub max_unavailable: IntOrString,
     /// The same for each workload by itself.
     pub max_unavailable_per_owner: Option<IntOrString>,
+    /// Pods that only a new pod can follow are evicted.
+    pub recreate: bool,
     /// Which pods go first.
     pub priority: Priority,
     /// Labels whose pods are spread.
@@ -71,6 +73,7 @@ impl Strategy {
             partition,
             max_unavailable: strategy.max_unavailable.unwrap_or(IntOrString::Int(1)),
             max_unavailable_per_owner: strategy.max_unavailable_per_owner,
+            recreate: strategy.recreate.unwrap_or_default(),
             priority: Priority::of(strategy.priority_strategy.as_ref()),
             scatter: strategy.scatter_strategy.unwrap_or_default(),
         }

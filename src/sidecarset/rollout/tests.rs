@@ -93,7 +93,7 @@ fn strategy(strategy: Value) -> Strategy {
 
 fn planned(pods: &[TestPod], written: Value) -> Plan {
     let states: Vec<PodState<'_>> = pods.iter().map(TestPod::state).collect();
-    plan(&states, &strategy(written), Disruptions::default().beyond(std::iter::empty()))
+    plan(&states, &[], &strategy(written), Disruptions::default().beyond(std::iter::empty()))
 }
 
 /// Names of the pods that are updated next.
@@ -371,7 +371,7 @@ fn within(pods: &[TestPod], disruptions: &[Disruption], in_flight: &[(&str, &str
     let all = Disruptions::of(disruptions.iter().cloned());
     let in_flight = |labels| Disrupted { namespace: "default", labels, some_left_out: false };
     let left = all.beyond(labels.iter().map(in_flight));
-    let plan = plan(&states, &strategy(json!({"maxUnavailable": 6})), left);
+    let plan = plan(&states, &[], &strategy(json!({"maxUnavailable": 6})), left);
     (plan.update.iter().map(|position| pods[*position].name.clone()).collect(), plan.waits)
 }
 
@@ -498,6 +498,33 @@ fn a_share_is_of_the_pods_that_serve() {
         (pod.is_ready, pod.is_assigned, pod.form) = (false, false, Form::NewPodOnly);
     }
     assert_eq!(next(&pods, json!({"maxUnavailable": "10%"})).len(), 10);
+}
+
+#[test]
+fn pods_that_may_be_evicted_are_next_within_the_same_budgets() {
+    let mut pods: Vec<TestPod> = (0..6).map(|n| TestPod { form: Form::Evictable, ..outdated(n) }).collect();
+    assert_eq!(next(&pods, json!({"maxUnavailable": 2})), ["pod-5", "pod-4"]);
+    assert_eq!(next(&pods, json!({"maxUnavailable": 6, "partition": 4})), ["pod-5", "pod-4"]);
+    pods[0].is_ready = false;
+    assert_eq!(next(&pods, json!({})), ["pod-0", "pod-5"], "one that does not serve is free");
+    assert_eq!(within(&pods[1..], &[disruption(json!({}), 1)], &[]).0.len(), 1);
+}
+
+#[test]
+fn an_evicted_pod_keeps_its_place_until_another_is_there() {
+    let pods: Vec<TestPod> =
+        (0..6).map(|n| TestPod { form: Form::Evictable, owner: if n < 3 { 1 } else { 2 }, ..outdated(n) }).collect();
+    let states: Vec<PodState<'_>> = pods.iter().map(TestPod::state).collect();
+    let none = Disruptions::default();
+    let next = |vacancies: &[u64], written: Value| {
+        let plan = plan(&states, vacancies, &strategy(written), none.beyond(std::iter::empty()));
+        (plan.update, plan.waits)
+    };
+    assert_eq!(next(&[1], json!({"maxUnavailable": 1})), (vec![], Waits::MaxUnavailable(1)));
+    assert_eq!(next(&[1], json!({"maxUnavailable": 2})).0, [5]);
+    assert_eq!(next(&[2], json!({"maxUnavailable": 3, "maxUnavailablePerOwner": 1})).0, [2], "of the other workload");
+    // Six of seven pods are here, and half of seven is to stay.
+    assert_eq!(next(&[1], json!({"maxUnavailable": 9, "partition": "50%"})).0.len(), 2);
 }
 
 #[test]
