@@ -10,6 +10,7 @@ use engine::sidecarset::compiled::CompiledSet;
 use crate::sidecarset::controller::members::Member;
 use crate::sidecarset::controller::memory::OVERDUE_AFTER;
 use crate::sidecarset::controller::pods::{PodIndex, PodKey};
+use crate::sidecarset::controller::record::PodRecord;
 
 /// A pod that is still there after so long was not evicted, whatever became of the request.
 const NOT_EVICTED_AFTER: Duration = Duration::from_secs(60);
@@ -103,7 +104,6 @@ impl Evictions {
             self.hash = (*set.hash).into();
             self.barred.clear();
         }
-        self.leaving.retain(|key, uid| pods.get(key).is_some_and(|pod| pod.facts.uid == *uid));
         let is_left = |evicted: &Evicted| {
             let age = now.saturating_duration_since(evicted.at);
             let is_there = || pods.get(&evicted.key).is_some_and(|pod| pod.active && pod.facts.uid == evicted.uid);
@@ -115,6 +115,14 @@ impl Evictions {
         }
         self.count_successors(set, pods);
         self.workloads.retain(|_, workload| workload.evicted.len() > workload.successors);
+        let workloads = &self.workloads;
+        let is_evicted = |owner: u64, uid: u64| {
+            workloads.get(&owner).is_some_and(|workload| workload.evicted.iter().any(|evicted| evicted.uid == uid))
+        };
+        self.leaving.retain(|key, uid| {
+            let is_here = |pod: &PodRecord| pod.facts.uid == *uid && (!pod.active || is_evicted(pod.facts.owner, *uid));
+            pods.get(key).is_some_and(|pod| is_here(pod))
+        });
         let leaving = &self.leaving;
         let of_others = pods.carrying(&set.name).filter(|(key, pod)| {
             let ends = !pod.active && pod.facts.owner != 0 && pod.is_refused(&set.name);

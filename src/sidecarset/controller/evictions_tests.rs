@@ -5,7 +5,6 @@ use serde_json::json;
 
 use super::*;
 use crate::sidecarset::controller::injection_counts::tests::set;
-use crate::sidecarset::controller::record::PodRecord;
 use crate::sidecarset::controller::record::tests::{pod, wanted};
 use crate::sidecarset::controller::watched_pod::WatchedPod;
 
@@ -111,6 +110,7 @@ fn a_pod_that_was_not_evicted_leaves_no_vacancy() {
     // The API server did not answer, and the pod is still there.
     stage.evict("p");
     assert_eq!((stage.vacant(), stage.vacant_after(NOT_EVICTED_AFTER)), (1, 0));
+    assert!(!stage.evictions.is_leaving(&member), "it may be tried again");
 }
 
 #[test]
