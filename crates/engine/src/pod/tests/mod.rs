@@ -4,6 +4,7 @@ mod additions;
 mod adoption;
 mod after_creation;
 mod after_creation_forms;
+mod anew;
 mod app_containers;
 mod canary;
 mod clashes;
