@@ -304,23 +304,23 @@ fn the_account_changes_pods_as_rollouts_do_and_not_otherwise() {
 #[test]
 #[ignore = "needs a control plane: make test"]
 fn the_account_evicts_a_pod_that_it_has_read_and_gives_it_its_time() {
-    const ONE_POD: &str = "an eviction names the uid of its pod, and has no other options";
+    const ONE_POD: &str = "an eviction names uid and resourceVersion of its pod, and has no other options";
     let cluster = &guarded();
     make_pods(cluster);
-    let uid = cluster.kubectl_ok(&["get", POD, "-n", "served", "-o", "jsonpath={.metadata.uid}"], None).unwrap();
-    let preconditions = json!({"uid": uid});
+    let field = |field: &str| {
+        let path = format!("jsonpath={{.metadata.{field}}}");
+        cluster.kubectl_ok(&["get", POD, "-n", "served", "-o", &path], None).unwrap()
+    };
+    let (uid, version) = (field("uid"), field("resourceVersion"));
+    let read = json!({"uid": uid, "resourceVersion": version});
     for (what, namespace, options, expected) in [
-        ("its uid", "served", json!({"preconditions": preconditions}), None),
+        ("as it was read", "served", json!({"preconditions": read}), None),
         ("no options", "served", Value::Null, Some(ONE_POD)),
-        ("no uid", "served", json!({"preconditions": {"resourceVersion": "1"}}), Some(ONE_POD)),
-        ("at once", "served", json!({"preconditions": preconditions, "gracePeriodSeconds": 0}), Some(ONE_POD)),
-        (
-            "another policy",
-            "served",
-            json!({"preconditions": preconditions, "propagationPolicy": "Orphan"}),
-            Some(ONE_POD),
-        ),
-        ("an excluded namespace", EVERYWHERE[1], json!({"preconditions": preconditions}), Some("stay as they are")),
+        ("no uid", "served", json!({"preconditions": {"resourceVersion": version}}), Some(ONE_POD)),
+        ("no version", "served", json!({"preconditions": {"uid": uid}}), Some(ONE_POD)),
+        ("at once", "served", json!({"preconditions": read, "gracePeriodSeconds": 0}), Some(ONE_POD)),
+        ("another policy", "served", json!({"preconditions": read, "propagationPolicy": "Orphan"}), Some(ONE_POD)),
+        ("an excluded namespace", EVERYWHERE[1], json!({"preconditions": read}), Some("stay as they are")),
     ] {
         let eviction = json!({
             "apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "web", "namespace": namespace},

@@ -55,6 +55,7 @@ mod process;
 mod project_config;
 #[path = "../chart/promtool.rs"]
 mod promtool;
+mod recreate;
 mod refusals;
 mod replicas;
 mod rollout;

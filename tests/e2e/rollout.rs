@@ -41,38 +41,38 @@ spec:
     spec: {containers: [{name: app, image: 'app:1'}]}
 ";
 
-fn set(name: &str, tag: &str, max_unavailable: &str) -> String {
+pub fn set(name: &str, tag: &str, max_unavailable: &str) -> String {
     SET.replace("NAME", name).replace("TAG", tag).replace("MAX", max_unavailable)
 }
 
-fn deployment(name: &str, count: usize) -> String {
+pub fn deployment(name: &str, count: usize) -> String {
     DEPLOYMENT.replace("NAME", name).replace("COUNT", &count.to_string())
 }
 
-fn pods(cluster: &Cluster, app: &str) -> Vec<Value> {
+pub fn pods(cluster: &Cluster, app: &str) -> Vec<Value> {
     let list = get(cluster, &["pods", "-n", "default", "-l", &format!("app={app}")]);
     list["items"].as_array().unwrap().clone()
 }
 
-fn status(cluster: &Cluster, set: &str) -> Value {
+pub fn status(cluster: &Cluster, set: &str) -> Value {
     get(cluster, &["sidecarset", set])["status"].clone()
 }
 
 /// `[matched, updated, ready, updated and ready]` of a set.
-fn counts(cluster: &Cluster, set: &str) -> [i64; 4] {
+pub fn counts(cluster: &Cluster, set: &str) -> [i64; 4] {
     let status = status(cluster, set);
     ["matchedPods", "updatedPods", "readyPods", "updatedReadyPods"].map(|field| status[field].as_i64().unwrap_or(-1))
 }
 
 /// Status and reason of a condition.
-fn condition(status: &Value, type_: &str) -> (String, String) {
+pub fn condition(status: &Value, type_: &str) -> (String, String) {
     let all = status["conditions"].as_array().cloned().unwrap_or_default();
     let found = all.into_iter().find(|condition| condition["type"] == type_).unwrap_or_default();
     let text = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
     (text("status"), text("reason"))
 }
 
-fn is_ready(pod: &Value) -> bool {
+pub fn is_ready(pod: &Value) -> bool {
     let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
     conditions.into_iter().any(|it| it["type"] == "Ready" && it["status"] == "True")
 }
@@ -160,7 +160,7 @@ fn most_unavailable<T>(cluster: &Cluster, app: &str, meanwhile: impl FnOnce() ->
 }
 
 /// The greatest number that was counted meanwhile.
-fn most<T>(count: impl Fn() -> usize + Sync, meanwhile: impl FnOnce() -> T) -> (T, usize) {
+pub fn most<T>(count: impl Fn() -> usize + Sync, meanwhile: impl FnOnce() -> T) -> (T, usize) {
     let end = AtomicBool::new(false);
     thread::scope(|scope| {
         let watching = scope.spawn(|| {
@@ -181,7 +181,7 @@ fn most<T>(count: impl Fn() -> usize + Sync, meanwhile: impl FnOnce() -> T) -> (
     })
 }
 
-fn stage() -> (Cluster, Outrider) {
+pub fn stage() -> (Cluster, Outrider) {
     let cluster = Cluster::start_with(&Options { audit: true, ..Options::default() }).unwrap();
     install(&cluster);
     let account = service_account(&cluster);
@@ -191,11 +191,11 @@ fn stage() -> (Cluster, Outrider) {
     (cluster, outrider)
 }
 
-fn applied(cluster: &Cluster, manifest: &str) {
+pub fn applied(cluster: &Cluster, manifest: &str) {
     cluster.kubectl_ok(&["apply", "-n", "default", "-f", "-"], Some(manifest)).unwrap();
 }
 
-fn wait_ready(cluster: &Cluster, set: &str) {
+pub fn wait_ready(cluster: &Cluster, set: &str) {
     let args = ["wait", "--for=condition=Ready", &format!("sidecarset/{set}"), "--timeout=60s"];
     cluster.kubectl_ok(&args, None).unwrap();
 }
@@ -324,59 +324,6 @@ fn what_stands_in_the_way_of_a_rollout_stops_it_and_is_said() {
     outrider.end();
 }
 
-/// What only a new pod can have, with `recreate`: pods are evicted, and no more at a time than may be unavailable.
-#[test]
-#[ignore = "needs a control plane: make test"]
-fn pods_that_only_a_new_pod_can_follow_are_recreated_within_all_budgets() {
-    let (cluster, outrider) = stage();
-    applied(&cluster, &set("web", "1", "2"));
-    wait_ready(&cluster, "web");
-    applied(&cluster, &deployment("web", 6));
-    eventually("all are there", || counts(&cluster, "web") == [6, 6, 6, 6]);
-    let before = pods(&cluster, "web");
-
-    let budget = "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web}, spec: {maxUnavailable: 0, selector: {matchLabels: {app: web}}}}";
-    applied(&cluster, budget);
-    let env = set("web", "1", "2, recreate: true").replace("'proxy:1'}", "'proxy:1', env: [{name: A, value: b}]}");
-    applied(&cluster, &env);
-    eventually("the disruption budget is kept", || {
-        condition(&status(&cluster, "web"), "Progressing")
-            == ("True".to_owned(), "WaitingForDisruptionBudget".to_owned())
-    });
-    assert_eq!(counts(&cluster, "web"), [6, 0, 6, 0]);
-    assert_eq!(evictions(&cluster), 0);
-    cluster.kubectl_ok(&["delete", "pdb", "web", "-n", "default"], None).unwrap();
-
-    let missing = || {
-        let serves = |pod: &&Value| is_ready(pod) && pod["metadata"]["deletionTimestamp"].is_null();
-        6_usize.saturating_sub(pods(&cluster, "web").iter().filter(serves).count())
-    };
-    let ((), most) = most(missing, || {
-        eventually("all are new", || counts(&cluster, "web") == [6, 6, 6, 6]);
-    });
-    assert!((1..=2).contains(&most), "{most} pods were missing at one time");
-    let after = pods(&cluster, "web");
-    let uids =
-        |pods: &[Value]| -> BTreeSet<String> { pods.iter().map(|pod| pod["metadata"]["uid"].to_string()).collect() };
-    assert!(uids(&before).is_disjoint(&uids(&after)), "each was created anew");
-    for pod in &after {
-        let proxy = pod["spec"]["containers"].as_array().unwrap().iter().find(|it| it["name"] == "proxy").unwrap();
-        assert_eq!(proxy["env"][0], json!({"name": "A", "value": "b"}));
-    }
-    assert_eq!(evictions(&cluster), 6);
-    assert_eq!(condition(&status(&cluster, "web"), "Degraded").0, "False");
-    assert_eq!(outrider.forbidden(), Vec::<String>::new());
-    outrider.end();
-}
-
-/// Evictions by Outrider.
-fn evictions(cluster: &Cluster) -> usize {
-    let is_eviction = |event: &&Value| {
-        event["user"]["username"] == crate::room::USER && event["objectRef"]["subresource"] == "eviction"
-    };
-    cluster.audit_events().unwrap().iter().filter(is_eviction).count()
-}
-
 /// A replica of which the test says what it knows.
 struct Replica {
     port: u16,
@@ -458,11 +405,8 @@ fn cluster_known(outrider: &Outrider, set: &str) -> String {
     crate::process::get(outrider.health(), &format!("/known/sidecarsets/{set}")).unwrap()
 }
 
-const PODS: usize = 60;
-
-#[test]
-#[ignore = "needs a control plane: make test"]
-fn a_rollout_whose_leader_is_killed_is_finished_by_the_next_one_within_max_unavailable() {
+/// Two replicas, of which the first leads, and where the API server finds them.
+pub fn two_replicas() -> (Cluster, Outrider, Outrider, Arc<Endpoints>) {
     let cluster = Cluster::start().unwrap();
     install(&cluster);
     let account = service_account(&cluster);
@@ -483,6 +427,15 @@ fn a_rollout_whose_leader_is_killed_is_finished_by_the_next_one_within_max_unava
     let address = service(Arc::clone(&endpoints));
     cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&webhooks_at(address))).unwrap();
     eventually("the caBundles are written", || has_ca_bundles(&cluster));
+    (cluster, first, second, endpoints)
+}
+
+const PODS: usize = 60;
+
+#[test]
+#[ignore = "needs a control plane: make test"]
+fn a_rollout_whose_leader_is_killed_is_finished_by_the_next_one_within_max_unavailable() {
+    let (cluster, first, second, endpoints) = two_replicas();
     let mut kubelet = Kubelet::new(&cluster);
     // So long that there is a middle in which the leader can be killed.
     kubelet.restart = Duration::from_millis(250);

@@ -80,13 +80,13 @@ const IS_EVICTION: &str =
 
 /// As rollouts evict: the pod that they have read, with the time that it has to end.
 fn evictions() -> Validation {
-    let options = field("object", "deleteOptions", "{}");
     Validation {
         expression: format!(
-            "!{IS_EVICTION} || ({options}.all(k, k == 'preconditions') && has(object.deleteOptions.preconditions) && \
-             has(object.deleteOptions.preconditions.uid))"
+            "!{IS_EVICTION} || (has(object.deleteOptions) && object.deleteOptions.all(k, k in ['preconditions', 'dryRun']) && \
+             has(object.deleteOptions.preconditions) && has(object.deleteOptions.preconditions.uid) && \
+             has(object.deleteOptions.preconditions.resourceVersion))"
         ),
-        message: Some(refusal("an eviction names the uid of its pod, and has no other options")),
+        message: Some(refusal("an eviction names uid and resourceVersion of its pod, and has no other options")),
         ..Validation::default()
     }
 }

@@ -41,8 +41,12 @@ impl PodFacts {
 
     /// Whether the readiness of a pod that is not ready is so old, by this clock.
     pub fn is_unready_for(&self, time: Duration) -> bool {
-        let age = seconds(jiff::Timestamp::now().as_second()).saturating_sub(self.ready_since);
-        u64::from(age) >= time.as_secs()
+        u64::from(seconds_now().saturating_sub(self.ready_since)) >= time.as_secs()
+    }
+
+    /// Whether the pod was created so long ago, by this clock.
+    pub fn is_older_than(&self, time: Duration) -> bool {
+        u64::from(seconds_now().saturating_sub(self.created)) >= time.as_secs()
     }
 
     /// Of a pod.
@@ -78,6 +82,11 @@ pub fn hashed(value: impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);
     hasher.finish().max(1)
+}
+
+/// The time by this clock, in seconds since 1970.
+pub fn seconds_now() -> u32 {
+    seconds(jiff::Timestamp::now().as_second())
 }
 
 fn seconds(seconds: i64) -> u32 {

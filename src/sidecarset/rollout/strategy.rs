@@ -10,6 +10,7 @@ use engine::sidecarset::compiled::CompiledSet;
 use engine::sidecarset::vocabulary::NOT_UPDATE;
 
 /// How running pods follow a change of the set.
+#[allow(clippy::struct_excessive_bools)] // facts that do not depend on each other
 #[derive(Debug, Clone)]
 pub struct Strategy {
     /// Running pods stay as they are.

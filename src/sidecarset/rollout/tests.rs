@@ -1,6 +1,8 @@
 //! The cases 86 to 95 and 103 of `OpenKruise`'s tests, as far as they are about which pods come next, with the outcome that is
 //! correct; and what our own budgets say.
 
+mod evictions;
+
 use admission::format::LabelSelector;
 use serde_json::{Value, json};
 
@@ -21,6 +23,7 @@ struct TestPod {
     is_ready: bool,
     is_touched: bool,
     is_overdue: bool,
+    is_first: bool,
     namespace: &'static str,
     owner: u64,
     created: u32,
@@ -42,6 +45,7 @@ impl TestPod {
             is_ready: self.is_ready,
             is_touched: self.is_touched,
             is_overdue: self.is_overdue,
+            is_first: self.is_first,
             owner: self.owner,
             created: self.created,
             ready_since: self.ready_since,
@@ -68,6 +72,7 @@ fn outdated(n: usize) -> TestPod {
         is_ready: true,
         is_touched: false,
         is_overdue: false,
+        is_first: false,
         namespace: "default",
         owner: 1,
         created: u32::try_from(n).unwrap(),
@@ -498,33 +503,6 @@ fn a_share_is_of_the_pods_that_serve() {
         (pod.is_ready, pod.is_assigned, pod.form) = (false, false, Form::NewPodOnly);
     }
     assert_eq!(next(&pods, json!({"maxUnavailable": "10%"})).len(), 10);
-}
-
-#[test]
-fn pods_that_may_be_evicted_are_next_within_the_same_budgets() {
-    let mut pods: Vec<TestPod> = (0..6).map(|n| TestPod { form: Form::Evictable, ..outdated(n) }).collect();
-    assert_eq!(next(&pods, json!({"maxUnavailable": 2})), ["pod-5", "pod-4"]);
-    assert_eq!(next(&pods, json!({"maxUnavailable": 6, "partition": 4})), ["pod-5", "pod-4"]);
-    pods[0].is_ready = false;
-    assert_eq!(next(&pods, json!({})), ["pod-0", "pod-5"], "one that does not serve is free");
-    assert_eq!(within(&pods[1..], &[disruption(json!({}), 1)], &[]).0.len(), 1);
-}
-
-#[test]
-fn an_evicted_pod_keeps_its_place_until_another_is_there() {
-    let pods: Vec<TestPod> =
-        (0..6).map(|n| TestPod { form: Form::Evictable, owner: if n < 3 { 1 } else { 2 }, ..outdated(n) }).collect();
-    let states: Vec<PodState<'_>> = pods.iter().map(TestPod::state).collect();
-    let none = Disruptions::default();
-    let next = |vacancies: &[u64], written: Value| {
-        let plan = plan(&states, vacancies, &strategy(written), none.beyond(std::iter::empty()));
-        (plan.update, plan.waits)
-    };
-    assert_eq!(next(&[1], json!({"maxUnavailable": 1})), (vec![], Waits::MaxUnavailable(1)));
-    assert_eq!(next(&[1], json!({"maxUnavailable": 2})).0, [5]);
-    assert_eq!(next(&[2], json!({"maxUnavailable": 3, "maxUnavailablePerOwner": 1})).0, [2], "of the other workload");
-    // Six of seven pods are here, and half of seven is to stay.
-    assert_eq!(next(&[1], json!({"maxUnavailable": 9, "partition": "50%"})).0.len(), 2);
 }
 
 #[test]
