@@ -1,6 +1,7 @@
 //! What rollouts read of a pod, in a few bytes.
 
 use std::hash::{DefaultHasher, Hash, Hasher as _};
+use std::time::Duration;
 
 use kube::ResourceExt as _;
 
@@ -29,13 +30,23 @@ pub struct PodFacts {
     pub ends: bool,
 }
 
-/// After so many seconds every controller has seen that a pod is not ready.
-const LONG_UNREADY: u32 = 10;
+/// After so long every controller has seen that a pod is not ready.
+const LONG_UNREADY: Duration = Duration::from_secs(10);
 
 impl PodFacts {
     /// Whether the readiness is so old, by this clock, that every controller has seen it.
     pub fn is_long_unready(&self) -> bool {
-        seconds(jiff::Timestamp::now().as_second()).saturating_sub(self.ready_since) >= LONG_UNREADY
+        self.is_unready_for(LONG_UNREADY)
+    }
+
+    /// Whether the readiness of a pod that is not ready is so old, by this clock.
+    pub fn is_unready_for(&self, time: Duration) -> bool {
+        u64::from(seconds_now().saturating_sub(self.ready_since)) >= time.as_secs()
+    }
+
+    /// Whether the pod was created so long ago, by this clock.
+    pub fn is_older_than(&self, time: Duration) -> bool {
+        u64::from(seconds_now().saturating_sub(self.created)) >= time.as_secs()
     }
 
     /// Of a pod.
@@ -71,6 +82,11 @@ pub fn hashed(value: impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);
     hasher.finish().max(1)
+}
+
+/// The time by this clock, in seconds since 1970.
+pub fn seconds_now() -> u32 {
+    seconds(jiff::Timestamp::now().as_second())
 }
 
 fn seconds(seconds: i64) -> u32 {

@@ -3,9 +3,12 @@
 pub mod backoff;
 pub mod budgets;
 pub mod carried;
+mod carry_out;
 mod change;
 pub mod conditions;
 pub mod count;
+mod eviction;
+pub mod evictions;
 pub mod facts;
 pub mod history;
 pub mod in_place_state;
@@ -19,16 +22,19 @@ pub mod packed;
 pub mod pod_state_metric;
 pub mod pods;
 pub mod programmed;
+mod progress;
 pub mod record;
 pub mod records;
 pub mod replicas;
 pub mod revisions;
 mod rollout;
+mod states;
 mod status;
 pub mod texts;
 pub mod upgradable;
 mod watch;
 pub mod watched_pod;
+pub mod workload;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
@@ -87,7 +93,7 @@ pub fn start(context: Context) -> BoxFuture<'static, ()> {
 }
 
 async fn run(context: Context) {
-    let Context { client, metrics, tuning, term, world, coverage, own, .. } = context;
+    let Context { client, client_without_retries, metrics, tuning, term, world, coverage, own, .. } = context;
     let queue = Queue::new(NAME, KIND.into(), PACE, &metrics);
     let pods = Arc::new(Mutex::new(PodIndex::default()));
     let listed = CancellationToken::new();
@@ -109,7 +115,7 @@ async fn run(context: Context) {
             pods: Arc::clone(&pods),
             coverage,
             queue: queue.clone(),
-            rollouts: Rollouts::new(client.clone(), Arc::clone(&pods)),
+            rollouts: Rollouts::new(client.clone(), client_without_retries, Arc::clone(&pods)),
             revisions: Revisions::new(client.clone(), &own.namespace),
             replicas: Replicas::new(client.clone(), own),
             backoff: Backoff::default(),
@@ -164,31 +170,34 @@ impl Controller {
             return Ok(Some(SNAPSHOT_PAUSE));
         };
         let counts = Counts::of(compiled, set.compiled_generation, &members);
+        let (knowledge, ask_again) = self.knowledge(&set).await;
+        let coverage = self.coverage.borrow().clone();
+        let covered = programmed::covered(compiled, &coverage);
         let revision = self.revisions.keep(&set, compiled, &members.hashes).await;
         let rolled = match &revision {
             Ok(_) => {
-                let rollout = Rollout { set: compiled, members: &members, snapshot: &snapshot };
+                let new_pods_have_it = knowledge.is_of_all() && covered != Some(false) && !compiled.paused;
+                let rollout = Rollout { set: compiled, members: &members, snapshot: &snapshot, new_pods_have_it };
                 self.rollouts.run(rollout, || self.is_current(compiled)).await
             }
             // No pod gets a form that is not among the revisions.
-            Err(_) => rollout::Result { waits: counts.waits_without_rollout(), again: None },
+            Err(_) => rollout::Result { waits: counts.waits_without_rollout(), ..rollout::Result::default() },
         };
-        let (knowledge, ask_again) = self.knowledge(&set).await;
         let conflicts = self.conflicts(compiled, &snapshot);
         self.tell_rivals(&conflicts);
-        let coverage = self.coverage.borrow().clone();
         let memory = self.rollouts.memory(name);
         let status = {
             let memory = locked(&memory);
             let found = Found {
                 counts,
                 waits: rolled.waits,
+                barred: &rolled.barred,
                 memory: &memory,
                 uninjected: members.uninjected.1.as_ref(),
                 paused: compiled.paused,
                 no_revision: snapshot.pinned.form(name).and_then(|form| form.as_ref().err()).map(String::as_str),
                 knowledge: &knowledge,
-                covered: programmed::covered(compiled, &coverage),
+                covered,
                 conflicts: &conflicts,
             };
             let newest = revision.as_ref().ok().map(|(newest, _)| newest.as_str());

@@ -180,6 +180,11 @@ impl PodIndex {
         self.pods.get(key)
     }
 
+    /// The pods of a workload, active or not, as far as they are kept.
+    pub fn of_workload(&self, namespace: &str, owner: u64) -> impl Iterator<Item = (&PodKey, &Arc<PodRecord>)> {
+        in_namespace(&self.pods, namespace).filter(move |(_, pod)| pod.facts.owner == owner)
+    }
+
     /// The pods of a namespace.
     pub fn of_namespace(&self, namespace: &str) -> impl Iterator<Item = &PodRecord> {
         in_namespace(&self.pods, namespace).map(|(_, record)| &**record)

@@ -58,6 +58,13 @@ pub enum Knowledge {
     Unknown(String),
 }
 
+impl Knowledge {
+    /// Whether every replica goes by the generation.
+    pub const fn is_of_all(&self) -> bool {
+        matches!(self, Self::All(_) | Self::AsTold)
+    }
+}
+
 /// Asks replicas.
 pub struct Replicas {
     slices: Api<EndpointSlice>,

@@ -82,6 +82,17 @@ impl<'d> Left<'d> {
         }
     }
 
+    /// Whether at most one budget is about the pod: the Eviction API evicts no other.
+    pub(super) fn check_one(&self, pod: Disrupted<'_>) -> Result<(), Waits> {
+        match self.about(pod).as_slice() {
+            [(_, first), (_, second), ..] => {
+                let names = (first.name.clone(), second.name.clone());
+                Err(Waits::SeveralDisruptions(first.namespace.clone(), names.0, names.1))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Takes a place in each budget about the pod.
     pub(super) fn take(&mut self, pod: Disrupted<'_>) {
         for (place, _) in self.about(pod) {

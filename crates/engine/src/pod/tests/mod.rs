@@ -5,6 +5,7 @@ mod adoption;
 mod after_creation;
 mod after_creation_forms;
 mod after_creation_limits;
+mod anew;
 mod app_containers;
 mod canary;
 mod clashes;

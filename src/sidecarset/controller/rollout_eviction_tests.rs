@@ -1,0 +1,255 @@
+//! Rollouts of forms that only new pods can have, against an API server that a test answers for.
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::tests::{Stage, budgets, owned_by, refusal};
+use super::*;
+use crate::sidecarset::controller::pods::PodKey;
+use crate::sidecarset::controller::record::tests::pod;
+use crate::sidecarset::rollout::EvictionsWait;
+
+/// Four pods, each of a workload of its own, of sets with this strategy whose form only new pods can have.
+fn to_recreate(strategy: &Value) -> Stage {
+    Stage::of(4, strategy, &json!({"env": [{"name": "A", "value": "b"}]}), |n| owned_by(&format!("s{n}")))
+}
+
+/// The same, of one workload.
+fn of_one_workload(strategy: &Value) -> Stage {
+    Stage::of(4, strategy, &json!({"env": [{"name": "A", "value": "b"}]}), |_| owned_by("s"))
+}
+
+fn recreate(max_unavailable: i32) -> Value {
+    json!({"maxUnavailable": max_unavailable, "recreate": true})
+}
+
+impl Stage {
+    fn evictions(&self) -> usize {
+        locked(&self.api).evicted.len()
+    }
+
+    /// Reconciles `a` until it is known which pods only new ones can follow, and then once more.
+    async fn settle(&self) -> Result {
+        for _ in 0..4 {
+            self.run("a", || true).await;
+        }
+        self.run("a", || true).await
+    }
+
+    /// The evicted pods are gone.
+    fn end_evicted(&self) -> Vec<String> {
+        let gone = locked(&self.api).evicted.clone();
+        for name in &gone {
+            locked(&self.pods).update(&PodKey::of(&pod(name, "web", &[], true)), None);
+        }
+        gone
+    }
+
+    fn current(&self) -> String {
+        self.snapshot.sets.get("a").unwrap().hash.clone()
+    }
+}
+
+#[tokio::test]
+async fn pods_that_only_a_new_pod_can_follow_are_evicted_where_the_set_says_so() {
+    let stage = to_recreate(&recreate(2));
+    let found = stage.settle().await;
+    assert_eq!((stage.evictions(), found.waits), (2, Waits::MaxUnavailable(2)));
+    // They are gone, and others are not there yet.
+    let gone = stage.end_evicted();
+    assert_eq!(stage.settle().await.waits, Waits::MaxUnavailable(2));
+    assert_eq!(stage.evictions(), 2);
+    assert_eq!(locked(&stage.rollouts.memory("a")).new_pods_only().0, 0, "nobody has to create them anew");
+    // The rollout goes on with each new pod that serves, and ends.
+    for (replaced, evicted) in [3, 4, 4, 4].into_iter().enumerate() {
+        let names = locked(&stage.api).evicted.clone();
+        stage.end_evicted();
+        let of = owned_by(&names[replaced].replace('p', "s"));
+        stage.show(&format!("new{replaced}"), &stage.current(), false, of.clone());
+        let before = stage.evictions();
+        stage.settle().await;
+        assert_eq!(stage.evictions(), before, "the new one does not serve yet");
+        stage.show(&format!("new{replaced}"), &stage.current(), true, of);
+        stage.settle().await;
+        assert_eq!(stage.evictions(), evicted, "after {replaced} of {gone:?}");
+    }
+    assert_eq!(stage.run("a", || true).await.waits, Waits::Done);
+}
+
+#[tokio::test]
+async fn pods_are_evicted_only_while_new_ones_get_the_form_and_the_rollout_includes_them() {
+    let new_pods = Waits::Evictions(EvictionsWait::NewPods);
+    for (strategy, new_pods_have_it, expected) in [
+        (json!({"maxUnavailable": 9}), true, Waits::NewPodOnly),
+        (json!({"maxUnavailable": 9, "recreate": false}), true, Waits::NewPodOnly),
+        (recreate(9), false, new_pods),
+        (json!({"maxUnavailable": 9, "recreate": true, "paused": true}), true, Waits::Paused),
+        (json!({"maxUnavailable": 9, "recreate": true, "type": "NotUpdate"}), true, Waits::NotUpdate),
+        (json!({"maxUnavailable": 9, "recreate": true, "partition": "100%"}), true, Waits::Kept),
+        (json!({"maxUnavailable": 9, "recreate": true, "selector": {"matchLabels": {"app": "x"}}}), true, Waits::Kept),
+    ] {
+        let stage = to_recreate(&strategy);
+        let mut found = None;
+        for _ in 0..4 {
+            found = Some(stage.run_while("a", new_pods_have_it, || true).await);
+        }
+        assert_eq!(found.unwrap().waits, expected, "{strategy}");
+        assert_eq!(stage.evictions(), 0, "{strategy}, {new_pods_have_it}");
+    }
+}
+
+#[tokio::test]
+async fn a_partition_keeps_pods_from_eviction() {
+    let stage = to_recreate(&json!({"maxUnavailable": 9, "recreate": true, "partition": 3}));
+    stage.settle().await;
+    assert_eq!(stage.evictions(), 1);
+    stage.end_evicted();
+    stage.settle().await;
+    assert_eq!(stage.evictions(), 1);
+}
+
+#[tokio::test]
+async fn an_eviction_that_is_refused_for_now_is_tried_again_after_a_pause_and_degrades_nothing() {
+    let two = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
+    for answer in [
+        (StatusCode::TOO_MANY_REQUESTS, refusal(StatusCode::TOO_MANY_REQUESTS, "Cannot evict pod.")),
+        (StatusCode::INTERNAL_SERVER_ERROR, refusal(StatusCode::INTERNAL_SERVER_ERROR, two)),
+        (StatusCode::CREATED, refusal(StatusCode::INTERNAL_SERVER_ERROR, two)),
+    ] {
+        let stage = to_recreate(&recreate(9));
+        locked(&stage.api).eviction = answer;
+        let found = stage.settle().await;
+        assert_eq!((stage.evictions(), found.waits), (4, Waits::Evictions(EvictionsWait::Blocked)));
+        assert!(found.again.unwrap() > Duration::ZERO);
+        let memory = stage.rollouts.memory("a");
+        let memory = locked(&memory);
+        assert_eq!((memory.blocked().0, memory.failures().0, memory.new_pods_only().0), (4, 0, 0));
+        assert!(!locked(&stage.rollouts.evictions).are_of("a"), "they run on");
+    }
+}
+
+#[tokio::test]
+async fn of_pods_that_two_disruption_budgets_select_none_is_evicted_and_it_is_said() {
+    let stage = to_recreate(&recreate(9));
+    locked(&stage.api).budgets = budgets(&[9, 9]);
+    let found = stage.settle().await;
+    let expected = Waits::SeveralDisruptions("default".to_owned(), "b0".to_owned(), "b1".to_owned());
+    assert_eq!((stage.evictions(), found.waits), (0, expected));
+}
+
+#[tokio::test]
+async fn without_the_right_to_evict_it_is_said_and_no_further_pod_is_tried() {
+    let stage = to_recreate(&recreate(1));
+    let why = "pods \"p\" is forbidden: User \"u\" cannot create resource \"pods/eviction\" in API group \"\"";
+    locked(&stage.api).eviction = (StatusCode::FORBIDDEN, refusal(StatusCode::FORBIDDEN, why));
+    stage.settle().await;
+    let found = stage.run("a", || true).await;
+    let expected = Waits::Evictions(EvictionsWait::Forbidden(why.to_owned()));
+    assert_eq!((stage.evictions(), found.waits), (1, expected));
+}
+
+#[tokio::test]
+async fn a_pod_that_may_have_been_evicted_keeps_its_place_and_is_not_evicted_twice() {
+    let stage = to_recreate(&recreate(1));
+    locked(&stage.api).eviction = (StatusCode::GATEWAY_TIMEOUT, Value::Null);
+    let found = stage.settle().await;
+    assert_eq!((stage.evictions(), found.waits), (1, Waits::MaxUnavailable(1)));
+}
+
+#[tokio::test]
+async fn pods_without_a_controller_and_pods_that_end_are_never_evicted_and_their_condition_says_so() {
+    let job = json!([{"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "j", "controller": true}]);
+    let not_controlling = json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": "c"}]);
+    for (owner, expected) in [
+        (json!([]), "it has no controller"),
+        (not_controlling, "it has no controller"),
+        (job, "it is to end by itself"),
+    ] {
+        let env = json!({"env": [{"name": "A", "value": "b"}]});
+        let stage = Stage::of(2, &recreate(9), &env, |_| owner.clone());
+        let found = stage.settle().await;
+        assert_eq!((stage.evictions(), found.waits), (0, Waits::NewPodOnly), "{owner}");
+        let said = locked(&stage.api).said.clone();
+        assert!(said.iter().all(|said| said.contains(&format!("not evicted: {expected}"))), "{said:?}");
+        assert_eq!(locked(&stage.rollouts.memory("a")).new_pods_only().0, 2, "somebody has to create them anew");
+    }
+}
+
+#[tokio::test]
+async fn the_first_pod_of_a_workload_is_evicted_alone_and_others_once_its_new_pod_has_the_form() {
+    let stage = of_one_workload(&recreate(9));
+    let found = stage.settle().await;
+    assert_eq!((stage.evictions(), found.waits), (1, Waits::Evictions(EvictionsWait::Successors)));
+    stage.end_evicted();
+    stage.show("new", &stage.current(), false, owned_by("s"));
+    stage.settle().await;
+    assert_eq!(stage.evictions(), 4);
+}
+
+/// As where the workload's template has an older form of the container.
+#[tokio::test]
+async fn a_new_pod_that_lacks_the_form_ends_the_evictions_of_its_workload_and_all_of_its_pods_say_so() {
+    let stage = of_one_workload(&recreate(9));
+    stage.settle().await;
+    stage.end_evicted();
+    stage.show("new", "v1:older", true, owned_by("s"));
+    for _ in 0..3 {
+        let found = stage.settle().await;
+        assert_eq!((stage.evictions(), found.waits), (1, Waits::NewPodOnly), "the new one is not evicted either");
+        assert_eq!((found.barred.outdated.0, found.barred.not_replaced.0), (1, 0));
+    }
+    let expected = format!("not evicted: new pods of its workload lack {}; ", stage.current());
+    let said = locked(&stage.api).said.clone();
+    assert_eq!(said.iter().filter(|said| said.contains(&expected)).count(), 4, "{said:?}");
+    assert_eq!(locked(&stage.rollouts.memory("a")).new_pods_only().0, 4);
+}
+
+#[tokio::test]
+async fn the_next_leader_evicts_no_pod_whose_condition_says_that_its_workload_is_barred() {
+    let stage = of_one_workload(&recreate(9));
+    let text = json!({"a": format!("not evicted: new pods of its workload lack {}; env", stage.current())}).to_string();
+    let condition = json!({"type": crate::names::UPGRADABLE, "status": "False", "message": text});
+    locked(&stage.api).conditions = vec![condition];
+    let found = stage.settle().await;
+    assert_eq!((stage.evictions(), found.waits, found.barred.outdated.0), (0, Waits::NewPodOnly, 1));
+}
+
+#[tokio::test]
+async fn two_sets_that_evict_of_one_workload_never_count_one_new_pod_twice() {
+    let stage = of_one_workload(&recreate(9));
+    stage.settle().await;
+    stage.end_evicted();
+    // For the set `b`, whose pods are others of the same workload, nothing is known of new pods.
+    stage.show("new", &stage.current(), true, owned_by("s"));
+    stage.run("a", || true).await;
+    for _ in 0..3 {
+        stage.run("b", || true).await;
+    }
+    let evicted = stage.end_evicted();
+    let vacant = |set: &str| {
+        let (pods, set) = (locked(&stage.pods), stage.snapshot.sets.get(set).unwrap());
+        let mut evictions = locked(&stage.rollouts.evictions);
+        evictions.update(set, &pods, Instant::now());
+        evictions.vacancies(set, &pods, Instant::now()).len()
+    };
+    assert_eq!(vacant("a") + vacant("b"), evicted.len() - 1, "one of them is replaced");
+}
+
+/// The watch is late: what it has not shown does not lead to a second eviction.
+#[tokio::test]
+async fn nothing_more_is_evicted_while_the_watch_shows_nothing() {
+    let stage = to_recreate(&recreate(2));
+    for _ in 0..5 {
+        stage.settle().await;
+    }
+    assert_eq!(stage.evictions(), 2);
+}
+
+#[tokio::test]
+async fn a_new_leader_waits_before_its_first_eviction() {
+    let mut stage = to_recreate(&recreate(2));
+    stage.rollouts.evictions = Mutex::new(Evictions::new(Instant::now()));
+    let found = stage.settle().await;
+    assert_eq!((stage.evictions(), found.waits), (0, Waits::Evictions(EvictionsWait::EarlierLeader)));
+    assert!(found.again.is_some());
+}
