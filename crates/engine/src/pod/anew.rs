@@ -4,6 +4,7 @@ use admission::Unserved;
 use admission::patch::apply;
 use serde_json::Value;
 
+use crate::pod::decoded::Decoded;
 use crate::pod::mutate::{Outcome, outcome};
 use crate::pod::older::take_out;
 use crate::pod::select::{Fitted, fitted, injection, selected_at_creation};
@@ -26,14 +27,14 @@ pub fn why_not(pod: &Value, namespace: &str, set: &str, snapshot: &Snapshot) -> 
         return Ok(Some(format!("its older form cannot be taken out: {error}")));
     }
     let text = template.to_string();
-    let Ok(view) = serde_json::from_str::<PodView<'_>>(&text) else {
+    let Ok(view) = serde_json::from_str::<Decoded<PodView<'_>>>(&text) else {
         return Ok(Some("the pod cannot be read".to_owned()));
     };
-    let Ok(selected) = selected_at_creation(&view, namespace, snapshot)? else {
+    let (Ok(selected), Ok(view)) = (selected_at_creation(&view, namespace, snapshot)?, view.whole()) else {
         return Ok(Some("the pod is too large".to_owned()));
     };
-    let Fitted { sets, selections, .. } = fitted(&view, &text, selected, snapshot);
-    let mut injection = injection(&view, &text, &sets, &selections);
+    let Fitted { sets, selections, .. } = fitted(view, &text, selected, snapshot);
+    let mut injection = injection(view, &text, &sets, &selections);
     let current = snapshot.sets.get(set).map(|set| set.hash.as_str());
     let mut found = Some("no new pod of these labels gets the set".to_owned());
     for (one, selection) in sets.iter().zip(selections) {
