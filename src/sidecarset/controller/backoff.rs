@@ -15,6 +15,36 @@ const SECOND_PAUSE: Duration = Duration::from_secs(2);
 /// and at the latest.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
+/// For so long an answer is good where pods are evicted by it.
+const LATELY: Duration = Duration::from_secs(5);
+
+/// What replicas said lately of sets for which pods are evicted: why new pods may lack the form.
+#[derive(Debug, Default)]
+pub struct Lately {
+    sets: Mutex<HashMap<String, (Instant, i64, Option<String>)>>,
+}
+
+impl Lately {
+    /// What was found of this generation, if that was lately.
+    #[allow(clippy::option_option)] // what was found may be nothing
+    pub fn found(&self, set: &SetRecord, now: Instant) -> Option<Option<String>> {
+        let sets = locked(&self.sets);
+        let is_lately = |at: Instant| now.saturating_duration_since(at) < LATELY;
+        let found = sets.get(&*set.name).filter(|(at, of, _)| is_lately(*at) && *of == set.compiled_generation)?;
+        Some(found.2.clone())
+    }
+
+    /// Takes in what was found.
+    pub fn note(&self, set: &SetRecord, found: Option<String>, now: Instant) {
+        locked(&self.sets).insert(set.name.clone(), (now, set.compiled_generation, found));
+    }
+
+    /// Forgets a set that is gone.
+    pub fn forget(&self, set: &str) {
+        locked(&self.sets).remove(set);
+    }
+}
+
 /// When replicas are asked again for a set: each answer that is not the last one doubles the pause, and until then it counts.
 #[derive(Debug, Default)]
 pub struct Backoff {

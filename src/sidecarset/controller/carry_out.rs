@@ -7,12 +7,12 @@ use engine::sidecarset::compiled::CompiledSet;
 use futures::StreamExt as _;
 
 use crate::sidecarset::controller::change::{AsPlanned, Outcome};
+use crate::sidecarset::controller::evicted::Answer;
 use crate::sidecarset::controller::locks::locked;
 use crate::sidecarset::controller::members::Member;
 use crate::sidecarset::controller::memory::{Memory, What};
 use crate::sidecarset::controller::record::PodRecord;
 use crate::sidecarset::controller::rollout::{AT_ONCE, Chosen, MOST, Rollout, Rollouts};
-use crate::sidecarset::controller::workload::Answer;
 
 /// After so long no more pods are begun in one reconcile.
 const WORK_FOR: Duration = Duration::from_secs(5);
@@ -28,7 +28,7 @@ impl Rollouts {
             let mut evictions = locked(&self.evictions);
             match is_there {
                 Some(true) => evictions.undo(&member),
-                Some(false) => evictions.answered(&member, Answer::Evicted(0)),
+                Some(false) => evictions.answered(&set.name, &member, Answer::Evicted(0)),
                 None => {}
             }
         }
@@ -42,15 +42,17 @@ impl Rollouts {
         futures::stream::iter(cleared).buffer_unordered(AT_ONCE).collect::<Vec<()>>().await;
     }
 
-    /// Says in the conditions of pods that they are not evicted.
-    pub(super) async fn tell(&self, Rollout { set, .. }: Rollout<'_>, untold: Vec<(Member, String)>) {
+    /// Says in the conditions of pods that they are not evicted. Returns whether all of them say so.
+    pub(super) async fn tell(&self, Rollout { set, .. }: Rollout<'_>, untold: &[(Member, String)]) -> bool {
         let told = untold
             .iter()
             .map(|((key, pod), why)| async move { (pod, self.changer.tell(&set.name, key, pod.facts.uid, why).await) });
         let told: Vec<_> = told.collect();
         let told: Vec<_> = futures::stream::iter(told).buffer_unordered(AT_ONCE).collect().await;
         let mut evictions = locked(&self.evictions);
-        told.into_iter().filter(|(_, is_told)| *is_told).for_each(|(pod, _)| evictions.note_told(pod));
+        let are_all_told = told.iter().all(|(_, is_told)| *is_told);
+        told.into_iter().filter(|(_, is_told)| *is_told).for_each(|(pod, _)| evictions.note_told(&set.name, pod));
+        are_all_told
     }
 
     /// Changes these pods. Returns whether all of them are changed.
@@ -108,7 +110,7 @@ impl Rollouts {
         }
         if let Outcome::Evicted(answer) = outcome {
             tracing::info!(set = set.name, namespace, name, "Evicted a pod for the current form of a SidecarSet");
-            locked(&self.evictions).answered(member, answer);
+            locked(&self.evictions).answered(&set.name, member, answer);
             return;
         }
         self.give_back(chosen, &set.name);
@@ -133,9 +135,11 @@ impl Rollouts {
                     namespace,
                     name,
                     why,
-                    "No pod may be evicted; allow it by the chart's value rollouts.evict"
+                    "No pod of the namespace may be evicted; allow it by the chart's value rollouts.evict"
                 );
-                locked(&self.evictions).forbid(why, now);
+                locked(&self.evictions).forbid(&key.namespace, why.clone(), now);
+                // Others come first where the right is there.
+                memory.note_blocked(key, uid, &set.hash, (why, Duration::ZERO), now);
             }
             Outcome::Blocked(why, after) => memory.note_blocked(key, uid, &set.hash, (why, after), now),
             Outcome::Failed(why) => {

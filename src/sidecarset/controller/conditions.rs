@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 
 use crate::controller::conditions::{since, whole_seconds};
+use crate::sidecarset::controller::bar::Barred;
 use crate::sidecarset::controller::count::Counts;
-use crate::sidecarset::controller::evictions::Barred;
 use crate::sidecarset::controller::memory::{Memory, OVERDUE_AFTER};
 use crate::sidecarset::controller::pods::PodKey;
 use crate::sidecarset::controller::progress;
@@ -217,7 +217,8 @@ pub fn news(old: &[Condition], new: &[Condition]) -> Vec<(bool, String, String)>
                 | "NewPodsOnly"
                 | "EvictionForbidden"
                 | "SeveralDisruptionBudgets"
-                | "PodsNotReplaced",
+                | "PodsNotReplaced"
+                | "NewPodsOutdated",
             ) => true,
             (PROGRESSING, "False", "Paused") | (READY, "False", "InjectionPaused") => false,
             // Not for a set that has never had a pod to follow.

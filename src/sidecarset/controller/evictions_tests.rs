@@ -2,10 +2,10 @@ use kube::Resource as _;
 use serde_json::json;
 
 use super::*;
+use crate::sidecarset::controller::evicted::{ANSWERED_AFTER, NOT_REPLACED_AFTER};
 use crate::sidecarset::controller::injection_counts::tests::set;
 use crate::sidecarset::controller::record::tests::{pod, wanted};
 use crate::sidecarset::controller::watched_pod::WatchedPod;
-use crate::sidecarset::controller::workload::{ANSWERED_AFTER, NOT_REPLACED_AFTER};
 
 pub const OLD: &str = "v1:old";
 
@@ -83,7 +83,7 @@ impl Stage {
     /// Evicted, and the API server said so.
     pub fn evict(&mut self, name: &str) {
         let member = self.asked(name);
-        self.evictions.answered(&member, Answer::Evicted(at("2026-01-01T00:00:10Z")));
+        self.evictions.answered("a", &member, Answer::Evicted(at("2026-01-01T00:00:10Z")));
     }
 
     /// How many places evictions take after so long.
@@ -92,7 +92,7 @@ impl Stage {
     }
 
     pub fn vacancies_after(&mut self, time: Duration) -> Vec<Vacancy> {
-        self.evictions.update(&self.set, &self.index, self.start + time);
+        self.evictions.update(&self.set, true, &self.index, self.start + time);
         self.evictions.vacancies(&self.set, &self.index, self.start + time)
     }
 
@@ -104,9 +104,13 @@ impl Stage {
         self.evictions.allowance(&self.set, self.member("left").1.facts.owner)
     }
 
+    pub fn barred(&self) -> Barred {
+        self.evictions.barred(&self.set, &HashSet::new())
+    }
+
     pub fn hold_after(&mut self, time: Duration) -> Option<EvictionsWait> {
-        let members: Vec<Member> = self.index.carrying("a").map(|(key, pod)| (key.clone(), Arc::clone(pod))).collect();
-        self.evictions.hold(&self.set, &members, &self.index, self.start + time)
+        self.evictions.update(&self.set, true, &self.index, self.start + time);
+        self.evictions.hold(&self.set, &self.index, self.start + time)
     }
 }
 
@@ -191,7 +195,7 @@ fn a_pod_that_was_not_evicted_leaves_no_vacancy() {
     assert_eq!(stage.vacant(), 0);
     // The API server did not answer, and the pod is still there.
     stage.asked("p");
-    stage.evictions.answered(&member, Answer::Unknown);
+    stage.evictions.answered("a", &member, Answer::Unknown);
     let doubtful = |stage: &Stage, time| stage.evictions.doubtful("a", &stage.index, stage.start + time).len();
     assert_eq!((doubtful(&stage, ANSWERED_AFTER / 2), doubtful(&stage, ANSWERED_AFTER)), (0, 1));
     assert_eq!(stage.vacant_after(ANSWERED_AFTER * 100), 1, "until it is known");
@@ -203,7 +207,7 @@ fn a_pod_that_was_not_evicted_leaves_no_vacancy() {
 fn an_eviction_without_an_answer_that_came_all_the_same_is_seen_by_the_pods_end() {
     let mut stage = Stage::of(&["p", "left"]);
     let member = stage.asked("p");
-    stage.evictions.answered(&member, Answer::Unknown);
+    stage.evictions.answered("a", &member, Answer::Unknown);
     let current = stage.current();
     stage.comes("new", &current, true);
     stage.ends("p");
@@ -244,7 +248,7 @@ fn a_workload_that_replaces_no_pod_is_barred_until_it_has_a_new_one() {
     stage.vacant();
     assert_eq!(stage.vacant_after(NOT_REPLACED_AFTER), 1);
     assert_eq!(stage.allowance(), Allowance::Barred(Bar::NotReplaced(at("2026-01-01T00:00:10Z"))));
-    let barred = stage.evictions.barred(&stage.set);
+    let barred = stage.barred();
     assert_eq!((barred.not_replaced.0, barred.not_replaced.1.unwrap().name.to_string()), (1, "p".to_owned()));
     // Its place is given up after a while, and it is barred still.
     assert_eq!(stage.vacant_after(OVERDUE_AFTER), 0);
@@ -254,15 +258,17 @@ fn a_workload_that_replaces_no_pod_is_barred_until_it_has_a_new_one() {
     stage.comes("new", &current, true);
     stage.vacant_after(OVERDUE_AFTER * 100);
     assert_eq!(stage.allowance(), Allowance::First);
-    assert_eq!(stage.evictions.barred(&stage.set), Barred::default());
+    assert_eq!(stage.barred(), Barred::default());
 }
 
 #[test]
-fn nothing_is_kept_of_a_workload_that_has_no_pod_any_more() {
+fn of_a_workload_that_has_no_pod_any_more_nothing_is_kept_but_that_it_replaced_none_for_an_hour() {
     let mut stage = Stage::of(&["p"]);
     stage.evict("p");
     stage.gone("p");
     assert_eq!((stage.vacant(), stage.vacant_after(NOT_REPLACED_AFTER)), (1, 0));
+    assert_eq!(stage.barred().not_replaced.0, 1);
+    assert_eq!(stage.vacant_after(NOT_REPLACED_AFTER + FAILED_FOR), 0);
     assert!(stage.evictions.workloads.is_empty());
 }
 
@@ -279,7 +285,7 @@ fn no_further_pods_of_a_workload_are_evicted_whose_new_pods_lack_the_form() {
         stage.gone("p");
         stage.show(&newer);
         assert_eq!((stage.vacant(), stage.allowance()), (0, Allowance::Barred(Bar::Outdated)));
-        assert_eq!(stage.evictions.barred(&stage.set).outdated.0, 1);
+        assert_eq!(stage.barred().outdated.0, 1);
         // Whatever other pods have.
         let current = stage.current();
         stage.comes("newest", &current, true);
@@ -348,13 +354,4 @@ fn a_pod_that_does_not_end_takes_a_place_of_its_own_namespace_alone_after_ten_mi
     let current = stage.current();
     stage.comes("new", &current, true);
     assert_eq!(overdue(&mut stage, OVERDUE_AFTER * 10), [true], "it keeps that one");
-}
-
-#[test]
-fn nothing_is_kept_for_a_set_that_is_gone() {
-    let mut stage = Stage::of(&["p", "left"]);
-    stage.evict("p");
-    stage.vacant();
-    stage.evictions.forget("a");
-    assert!(stage.evictions.workloads.is_empty() && stage.evictions.forms.is_empty());
 }

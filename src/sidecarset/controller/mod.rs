@@ -1,12 +1,15 @@
 //! Follows the pods of each SidecarSet: the status, the revisions, rollouts, and a metric over all. Only the leader does.
 
 pub mod backoff;
+pub mod bar;
+mod brakes;
 pub mod budgets;
 pub mod carried;
 mod carry_out;
 mod change;
 pub mod conditions;
 pub mod count;
+pub mod evicted;
 mod eviction;
 pub mod evictions;
 pub mod facts;
@@ -28,6 +31,7 @@ pub mod records;
 pub mod replicas;
 pub mod revisions;
 mod rollout;
+mod signs;
 mod states;
 mod status;
 pub mod texts;
@@ -47,7 +51,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::controller::Context;
 use crate::controller::queue::{Queue, add_all};
-use crate::sidecarset::controller::backoff::Backoff;
+use crate::sidecarset::controller::backoff::{Backoff, Lately};
 use crate::sidecarset::controller::conditions::Found;
 use crate::sidecarset::controller::count::Counts;
 use crate::sidecarset::controller::locks::locked;
@@ -119,6 +123,7 @@ async fn run(context: Context) {
             revisions: Revisions::new(client.clone(), &own.namespace),
             replicas: Replicas::new(client.clone(), own),
             backoff: Backoff::default(),
+            lately: Lately::default(),
             status: StatusWriter::new(client),
             conflicts: Mutex::default(),
         });
@@ -144,6 +149,7 @@ struct Controller {
     revisions: Revisions,
     replicas: Replicas,
     backoff: Backoff,
+    lately: Lately,
     status: StatusWriter,
     conflicts: Mutex<HashMap<String, Conflicts>>,
 }
@@ -158,6 +164,7 @@ impl Controller {
             self.revisions.forget(name);
             self.status.forget(name);
             self.backoff.forget(name);
+            self.lately.forget(name);
             locked(&self.conflicts).remove(name);
             return Ok(None);
         };
@@ -176,8 +183,13 @@ impl Controller {
         let revision = self.revisions.keep(&set, compiled, &members.hashes).await;
         let rolled = match &revision {
             Ok(_) => {
-                let new_pods_have_it = knowledge.is_of_all() && covered != Some(false) && !compiled.paused;
-                let rollout = Rollout { set: compiled, members: &members, snapshot: &snapshot, new_pods_have_it };
+                let new_pods_lack_it = if !knowledge.is_of_all() || covered == Some(false) || compiled.paused {
+                    Some("see the condition Ready".to_owned())
+                } else {
+                    self.doubt(&set, compiled, counts, &knowledge).await
+                };
+                let new_pods_lack_it = new_pods_lack_it.as_deref();
+                let rollout = Rollout { set: compiled, members: &members, snapshot: &snapshot, new_pods_lack_it };
                 self.rollouts.run(rollout, || self.is_current(compiled)).await
             }
             // No pod gets a form that is not among the revisions.
@@ -250,6 +262,27 @@ impl Controller {
         let found = self.replicas.knowledge(set, &self.world).await;
         let again = self.backoff.note(set, &found, Instant::now());
         (found, again)
+    }
+
+    /// Why replicas may not give new pods the form of a set any more that has said once that they do. They are asked again while pods are
+    /// to be evicted for it: nothing else shows that the webhook configuration has been deleted since.
+    async fn doubt(
+        &self,
+        set: &SetRecord,
+        compiled: &Arc<CompiledSet>,
+        counts: Counts,
+        knowledge: &Knowledge,
+    ) -> Option<String> {
+        let is_rolled_out = counts.updated_pods == counts.matched_pods;
+        if *knowledge != Knowledge::AsTold || is_rolled_out || !self.rollouts.recreates(compiled) {
+            return None;
+        }
+        if let Some(found) = self.lately.found(set, Instant::now()) {
+            return found;
+        }
+        let found = self.replicas.knowledge(set, &self.world).await.doubt();
+        self.lately.note(set, found.clone(), Instant::now());
+        found
     }
 
     /// A conflict has two sides, and only one of them has changed.

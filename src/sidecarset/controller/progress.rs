@@ -71,20 +71,29 @@ fn evictions(waits: &EvictionsWait, found: &Found<'_>, so_far: &str) -> (&'stati
             let why = "new pods in place of evicted ones are waited for";
             ("True", "WaitingForPods", format!("{so_far}; {why}."))
         }
-        EvictionsWait::NewPods => {
-            let why = "no pod is evicted until new pods get the current form (condition Ready)";
-            ("True", "WaitingForReady", format!("{so_far}; {why}."))
+        EvictionsWait::NewPods(why) => {
+            let what = "no pod is evicted until new pods get the current form";
+            let why = shortened(why);
+            ("True", "WaitingForReady", format!("{so_far}; {what}: {}.", why.trim_end_matches('.')))
         }
         EvictionsWait::EarlierLeader => {
             let why = "no pod is evicted until what an earlier leader may have evicted is back";
             ("True", "WaitingForPods", format!("{so_far}; {why}."))
         }
-        EvictionsWait::Lost(namespaces) => {
-            let what = format!(
-                "no pod is evicted, as workloads of {namespaces} namespaces have not replaced one within the last hour"
-            );
-            let how = "see why no new pods are created";
-            ("False", "PodsNotReplaced", format!("{so_far}; {what}: {how}."))
+        EvictionsWait::Failures { namespaces, is_all, are_lost } => {
+            let (reason, what) = if *are_lost {
+                ("PodsNotReplaced", "have not replaced a pod")
+            } else {
+                ("NewPodsOutdated", "have replaced a pod by one without the current form")
+            };
+            let scope = if *is_all { "no pod is evicted" } else { "no more of their pods are evicted" };
+            let what = format!("workloads of {namespaces} namespaces {what} within the last hour, and {scope}");
+            let how = "see why new pods are not created, or what else changes them";
+            ("False", reason, format!("{so_far}; {what}: {how}."))
+        }
+        EvictionsWait::Rolling => {
+            let why = "no pod is evicted of workloads whose controllers are replacing all of their pods themselves";
+            ("True", "WaitingForPods", format!("{so_far}; {why}."))
         }
         EvictionsWait::Blocked => {
             let said = found.memory.blocked().1.map_or("", |(_, why)| why);
@@ -103,7 +112,7 @@ mod tests {
     use std::time::Instant;
 
     use super::*;
-    use crate::sidecarset::controller::evictions::Barred;
+    use crate::sidecarset::controller::bar::Barred;
     use crate::sidecarset::controller::memory::Memory;
     use crate::sidecarset::controller::pods::PodKey;
     use crate::sidecarset::controller::record::tests::pod;
@@ -146,9 +155,9 @@ mod tests {
                 format!("True WaitingForPods: {so_far}; new pods in place of evicted ones are waited for."),
             ),
             (
-                Waits::Evictions(EvictionsWait::NewPods),
+                Waits::Evictions(EvictionsWait::NewPods("see the condition Ready".to_owned())),
                 format!(
-                    "True WaitingForReady: {so_far}; no pod is evicted until new pods get the current form (condition Ready)."
+                    "True WaitingForReady: {so_far}; no pod is evicted until new pods get the current form: see the condition Ready."
                 ),
             ),
             (
@@ -158,10 +167,25 @@ mod tests {
                 ),
             ),
             (
-                Waits::Evictions(EvictionsWait::Lost(3)),
+                Waits::Evictions(EvictionsWait::Failures { namespaces: 3, is_all: true, are_lost: true }),
                 format!(
-                    "False PodsNotReplaced: {so_far}; no pod is evicted, as workloads of 3 namespaces have not replaced one within the last hour: \
-                     see why no new pods are created."
+                    "False PodsNotReplaced: {so_far}; workloads of 3 namespaces have not replaced a pod within the last hour, and no pod \
+                     is evicted: see why new pods are not created, or what else changes them."
+                ),
+            ),
+            (
+                Waits::Evictions(EvictionsWait::Failures { namespaces: 1, is_all: false, are_lost: false }),
+                format!(
+                    "False NewPodsOutdated: {so_far}; workloads of 1 namespaces have replaced a pod by one without the current form \
+                     within the last hour, and no more of their pods are evicted: see why new pods are not created, or what else \
+                     changes them."
+                ),
+            ),
+            (
+                Waits::Evictions(EvictionsWait::Rolling),
+                format!(
+                    "True WaitingForPods: {so_far}; no pod is evicted of workloads whose controllers are replacing all of their pods \
+                     themselves."
                 ),
             ),
             (

@@ -14,6 +14,7 @@ use crate::sidecarset::controller::watched_pod::{SomeSets, WatchedPod};
 use crate::sidecarset::rollout::strategy::Strategy;
 use engine::sidecarset::index::SetIndex;
 use engine::sidecarset::platform::Platform;
+use engine::sidecarset::workload::TEMPLATE_HASH_LABEL;
 use engine::snapshot::Snapshot;
 use engine::snapshot::sets::SetTable;
 
@@ -36,7 +37,9 @@ impl Wanted {
         let requirements = snapshot.sets.iter().flat_map(|set| set.selector.requirements());
         let of_selectors = requirements.map(|term| term.key().to_owned());
         let of_rollouts = snapshot.sets.iter().flat_map(|set| Strategy::of(set).label_keys());
-        Self { sets: sets.names(), labels: of_selectors.chain(of_rollouts).collect() }
+        // By it pods are seen whose Deployment is replacing them.
+        let of_deployments = [TEMPLATE_HASH_LABEL.to_owned()];
+        Self { sets: sets.names(), labels: of_selectors.chain(of_rollouts).chain(of_deployments).collect() }
     }
 }
 

@@ -63,6 +63,18 @@ impl Knowledge {
     pub const fn is_of_all(&self) -> bool {
         matches!(self, Self::All(_) | Self::AsTold)
     }
+
+    /// Why not every replica does, as far as is known.
+    pub fn doubt(self) -> Option<String> {
+        match self {
+            Self::All(_) | Self::AsTold => None,
+            Self::Lacking(replica) => Some(format!("the replica at {replica} does not know this generation")),
+            Self::NotRegistered => {
+                Some("the webhook configuration outrider-mutating has no entry for pods any more".to_owned())
+            }
+            Self::Unknown(why) => Some(why),
+        }
+    }
 }
 
 /// Asks replicas.

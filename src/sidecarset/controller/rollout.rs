@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use kube::Client;
 
+use crate::sidecarset::controller::bar::Barred;
 use crate::sidecarset::controller::budgets::DisruptionBudgets;
 use crate::sidecarset::controller::change::PodChanger;
-use crate::sidecarset::controller::evictions::{Barred, Evictions};
+use crate::sidecarset::controller::evictions::Evictions;
 use crate::sidecarset::controller::ledger::Ledger;
 use crate::sidecarset::controller::locks::locked;
 use crate::sidecarset::controller::members::{Member, Members};
@@ -28,7 +29,6 @@ pub(super) const MOST: usize = 64;
 const DISRUPTION_PAUSE: Duration = Duration::from_secs(2);
 /// When a set with pods in flight is reconciled again, in case the watch never reports them.
 const IN_FLIGHT_PAUSE: Duration = Duration::from_secs(30);
-
 /// When a set that waits for evictions is reconciled again: for some of it there is no event.
 const EVICTIONS_PAUSE: Duration = Duration::from_secs(5);
 
@@ -52,8 +52,8 @@ pub struct Rollout<'r> {
     pub members: &'r Members,
     /// What decisions read.
     pub snapshot: &'r Snapshot,
-    /// Whether every replica gives new pods this form. Only then pods may be evicted for it.
-    pub new_pods_have_it: bool,
+    /// Why not every replica may give new pods this form. Nothing of it is known if pods may be evicted for it.
+    pub new_pods_lack_it: Option<&'r str>,
 }
 
 impl<'r> Rollout<'r> {
@@ -163,11 +163,17 @@ impl Rollouts {
         // Others may take the places of those that were not changed.
         let waits = if are_changed { waits } else { Waits::Nothing };
         self.clear(rollout).await;
-        self.tell(rollout, untold).await;
+        let are_told = self.tell(rollout, &untold).await;
         let (memory, evictions) = (locked(&memory), locked(&self.evictions));
-        let barred = if strategy.recreate { evictions.barred(set) } else { Barred::default() };
+        let owners = || rollout.members.carrying.iter().map(|(_, pod)| pod.facts.owner).collect();
+        let barred = if strategy.recreate { evictions.barred(set, &owners()) } else { Barred::default() };
         let again = again(&waits, &memory, evictions.are_of(&set.name), Instant::now());
-        Result { waits, barred, again }
+        Result { waits, barred, again: [again, tell_again(untold.len(), are_told)].into_iter().flatten().min() }
+    }
+
+    /// Whether pods are evicted for the set.
+    pub fn recreates(&self, set: &Arc<CompiledSet>) -> bool {
+        locked(&self.sets).entry(set.name.as_str().into()).or_default().strategy(set).recreate
     }
 
     /// The next pods, entered in the ledger.
@@ -203,7 +209,7 @@ impl Rollouts {
         let (ledger, mut evictions) = (locked(&self.ledger), locked(&self.evictions));
         let members = &rollout.members.carrying;
         memory.prune(rollout.form(), members, rollout.snapshot);
-        evictions.update(rollout.set, &pods, now);
+        evictions.update(rollout.set, strategy.recreate, &pods, now);
         let hold = hold(rollout, strategy, members, &pods, &mut evictions);
         let vacancies = evictions.vacancies(rollout.set, &pods, now);
         drop(pods);
@@ -211,7 +217,10 @@ impl Rollouts {
         let Plan { update, waits } = plan(&states.pods, &vacancies, strategy, none.beyond(std::iter::empty()));
         let untold =
             if strategy.recreate { untold(rollout.set, members, &memory, &evictions, MOST) } else { Vec::new() };
-        update.is_empty().then(|| Next { update: Vec::new(), waits: states.waits(waits), untold })
+        update.is_empty().then(|| {
+            let waits = states.waits(waits, !vacancies.is_empty());
+            Next { update: Vec::new(), waits, untold }
+        })
     }
 
     /// The next pods within these budgets, entered in the ledger.
@@ -228,7 +237,7 @@ impl Rollouts {
         // The ledger forgets what these records show, so the plan has to be made from the same ones.
         let members = current(rollout, &pods);
         ledger.prune(&pods, now);
-        evictions.update(rollout.set, &pods, now);
+        evictions.update(rollout.set, strategy.recreate, &pods, now);
         let in_flight = ledger.in_flight(&pods).map(|(key, pod)| Disrupted {
             namespace: &key.namespace,
             labels: &pod.labels,
@@ -241,7 +250,7 @@ impl Rollouts {
         drop(pods);
         let states = States::of(rollout, strategy, &members, (&mut memory, &ledger), hold, &evictions);
         let Plan { update, waits } = plan(&states.pods, &vacancies, strategy, left);
-        let waits = if update.len() > MOST { Waits::Nothing } else { states.waits(waits) };
+        let waits = if update.len() > MOST { Waits::Nothing } else { states.waits(waits, !vacancies.is_empty()) };
         let chosen = |at: usize| {
             let (member, state) = (members.get(at)?.clone(), states.pods.get(at)?);
             let takes_place = state.is_available() || state.is_in_flight();
@@ -297,6 +306,17 @@ fn again(waits: &Waits, memory: &Memory, are_evicted: bool, now: Instant) -> Opt
     let by_evictions = are_evicted.then_some(EVICTIONS_PAUSE);
     let paused = memory.next_try(now).map(|until| until.saturating_duration_since(now));
     [by_state, by_evictions, paused].into_iter().flatten().min()
+}
+
+/// When to say of more pods why they are not evicted: `asked` of so many was it tried, and of `all` of them it is said by now.
+const fn tell_again(asked: usize, all: bool) -> Option<Duration> {
+    if !all {
+        Some(EVICTIONS_PAUSE)
+    } else if asked == MOST {
+        Some(Duration::ZERO)
+    } else {
+        None
+    }
 }
 
 #[cfg(test)]

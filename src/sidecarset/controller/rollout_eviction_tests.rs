@@ -1,9 +1,11 @@
 //! Rollouts of forms that only new pods can have, against an API server that a test answers for.
 
+use std::collections::BTreeSet;
+
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::tests::{Stage, budgets, owned_by, refusal};
+use super::tests::{Stage, budgets, in_namespace, owned_by, refusal};
 use super::*;
 use crate::sidecarset::controller::pods::PodKey;
 use crate::sidecarset::controller::record::tests::pod;
@@ -78,7 +80,7 @@ async fn pods_that_only_a_new_pod_can_follow_are_evicted_where_the_set_says_so()
 
 #[tokio::test]
 async fn pods_are_evicted_only_while_new_ones_get_the_form_and_the_rollout_includes_them() {
-    let new_pods = Waits::Evictions(EvictionsWait::NewPods);
+    let new_pods = Waits::Evictions(EvictionsWait::NewPods("no".to_owned()));
     for (strategy, new_pods_have_it, expected) in [
         (json!({"maxUnavailable": 9}), true, Waits::NewPodOnly),
         (json!({"maxUnavailable": 9, "recreate": false}), true, Waits::NewPodOnly),
@@ -146,6 +148,11 @@ async fn without_the_right_to_evict_it_is_said_and_no_further_pod_is_tried() {
     let found = stage.run("a", || true).await;
     let expected = Waits::Evictions(EvictionsWait::Forbidden(why.to_owned()));
     assert_eq!((stage.evictions(), found.waits), (1, expected));
+    // Another namespace is tried all the same.
+    stage.show_in("shop", "q0", "v1:old", true, owned_by("t"));
+    stage.settle().await;
+    let tried = locked(&stage.api).evicted.clone();
+    assert_eq!((tried.len(), tried[1].as_str()), (2, "q0"));
 }
 
 #[tokio::test]
@@ -229,7 +236,7 @@ async fn two_sets_that_evict_of_one_workload_never_count_one_new_pod_twice() {
     let vacant = |set: &str| {
         let (pods, set) = (locked(&stage.pods), stage.snapshot.sets.get(set).unwrap());
         let mut evictions = locked(&stage.rollouts.evictions);
-        evictions.update(set, &pods, Instant::now());
+        evictions.update(set, true, &pods, Instant::now());
         evictions.vacancies(set, &pods, Instant::now()).len()
     };
     assert_eq!(vacant("a") + vacant("b"), evicted.len() - 1, "one of them is replaced");
@@ -252,4 +259,91 @@ async fn a_new_leader_waits_before_its_first_eviction() {
     let found = stage.settle().await;
     assert_eq!((stage.evictions(), found.waits), (0, Waits::Evictions(EvictionsWait::EarlierLeader)));
     assert!(found.again.is_some());
+}
+
+/// Of one set new pods have the form, and of the other they do not. Whichever is first to take the new pod in, it is not evicted.
+#[tokio::test]
+async fn two_sets_that_evict_of_one_workload_evict_no_new_pod_for_ever() {
+    for order in [["a", "b"], ["b", "a"]] {
+        let stage = of_one_workload(&recreate(1));
+        let mut names: BTreeSet<String> = BTreeSet::new();
+        for round in 0..8 {
+            for set in order.iter().cycle().take(6) {
+                stage.run(set, || true).await;
+            }
+            for name in stage.end_evicted() {
+                if names.insert(name.clone()) {
+                    // It has the form of `a`, and an older one of `b`.
+                    stage.show(&format!("new-{round}-{name}"), &stage.current(), true, owned_by("s"));
+                }
+            }
+        }
+        let new: Vec<_> = names.iter().filter(|name| name.starts_with("new")).collect();
+        assert!(new.len() <= 1, "{order:?}: {new:?}");
+        let barred = stage.run("b", || true).await.barred;
+        assert_eq!(barred.outdated.0, 1, "{order:?}: it is seen that new pods lack the form of b");
+    }
+}
+
+#[tokio::test]
+async fn new_pods_without_the_form_in_three_namespaces_stop_the_evictions_of_the_set() {
+    let stage = to_recreate(&recreate(1));
+    for (n, namespace) in ["x", "y", "z", "w"].into_iter().enumerate() {
+        stage.show_in(namespace, &format!("q{n}"), "v1:old", true, owned_by(&format!("t{n}")));
+    }
+    for round in 0..8 {
+        stage.settle().await;
+        let (evicted, api) = (stage.end_evicted(), Arc::clone(&stage.api));
+        let Some(last) = evicted.last().filter(|_| evicted.len() == round + 1) else { break };
+        let owner = owned_by(&last.replace('p', "s").replace('q', "t"));
+        let namespace = locked(&api).of(last).0;
+        locked(&stage.pods).update(&PodKey::of(&in_namespace(&namespace, last, "", true)), None);
+        stage.show_in(&namespace, &format!("new{round}"), "v1:older", true, owner);
+    }
+    let found = stage.settle().await;
+    let expected = EvictionsWait::Failures { namespaces: 3, is_all: true, are_lost: false };
+    assert_eq!(found.waits, Waits::Evictions(expected));
+    assert!(stage.evictions() <= 6, "{:?}", locked(&stage.api).evicted);
+}
+
+#[tokio::test]
+async fn no_pod_is_evicted_of_a_deployment_that_is_replacing_its_pods_itself() {
+    let stage = of_one_workload(&recreate(9));
+    let rolling = |template: &str| json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": format!("s-{template}"), "uid": "r", "controller": true}]);
+    locked(&stage.api).owner = rolling("1");
+    for (name, template) in [("p0", "1"), ("p1", "1"), ("p2", "2"), ("p3", "2")] {
+        stage.show_of(name, template, rolling(template));
+    }
+    let found = stage.settle().await;
+    assert_eq!((stage.evictions(), found.waits), (0, Waits::Evictions(EvictionsWait::Rolling)));
+    for name in ["p2", "p3"] {
+        locked(&stage.pods).update(&PodKey::of(&pod(name, "web", &[], true)), None);
+    }
+    stage.settle().await;
+    assert_eq!(stage.evictions(), 1, "it is over");
+}
+
+#[tokio::test]
+async fn pods_that_are_not_told_yet_why_they_stay_are_told_at_once() {
+    let text = |hash: &str| json!({"a": format!("not evicted: new pods of its workload lack {hash}; env")}).to_string();
+    let env = json!({"env": [{"name": "A", "value": "b"}]});
+    let stage = Stage::of(MOST + 8, &recreate(9), &env, |_| owned_by("s"));
+    stage.settle().await;
+    stage.end_evicted();
+    stage.show("new", "v1:older", true, owned_by("s"));
+    let mut again = Some(Duration::ZERO);
+    let mut rounds = 0;
+    while again == Some(Duration::ZERO) {
+        again = stage.run("a", || true).await.again;
+        rounds += 1;
+        assert!(rounds < 20);
+    }
+    let expected = text(&stage.current()).replace("env\"}", "");
+    let said: BTreeSet<String> = locked(&stage.api)
+        .told
+        .iter()
+        .filter(|(_, said)| said.starts_with(&expected))
+        .map(|(name, _)| name.clone())
+        .collect();
+    assert_eq!(said.len(), MOST + 8, "all but the evicted one, and the new one");
 }

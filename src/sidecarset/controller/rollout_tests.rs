@@ -10,7 +10,8 @@ use super::*;
 use crate::sidecarset::controller::injection_counts::tests::{set, snapshot};
 use crate::sidecarset::controller::pods::PodKey;
 use crate::sidecarset::controller::record::PodRecord;
-use crate::sidecarset::controller::record::tests::{pod, wanted};
+use crate::sidecarset::controller::record::tests::{labelled, pod, wanted};
+use crate::sidecarset::controller::watched_pod::WatchedPod;
 use crate::sidecarset::rollout::EvictionsWait;
 use engine::sidecarset::injection::INJECTED_ANNOTATION;
 
@@ -51,6 +52,10 @@ pub struct ApiServer {
     pub evicted: Vec<String>,
     /// What was written into the condition of pods.
     pub said: Vec<String>,
+    /// The same with the names of the pods.
+    pub told: Vec<(String, String)>,
+    // Namespaces and owners of pods that have others than the rest.
+    others: BTreeMap<String, (String, Value)>,
 }
 
 impl ApiServer {
@@ -63,7 +68,9 @@ impl ApiServer {
             return self.eviction.clone();
         } else if path.ends_with("/status") {
             let written: Value = serde_json::from_slice(body).unwrap();
-            self.said.push(written["status"]["conditions"][0]["message"].as_str().unwrap().to_owned());
+            let said = written["status"]["conditions"][0]["message"].as_str().unwrap().to_owned();
+            self.told.push((of_pod.to_owned(), said.clone()));
+            self.said.push(said);
         } else if method == Method::PATCH {
             self.patches += 1;
             if self.patch != StatusCode::OK {
@@ -71,9 +78,15 @@ impl ApiServer {
             }
         }
         let mut stored = stored(of_pod);
-        stored["metadata"]["ownerReferences"] = self.owner.clone();
+        let (namespace, owner) = self.of(of_pod);
+        (stored["metadata"]["namespace"], stored["metadata"]["ownerReferences"]) = (namespace.into(), owner);
         stored["status"]["conditions"].as_array_mut().unwrap().extend(self.conditions.clone());
         (StatusCode::OK, stored)
+    }
+
+    /// Namespace and owner of a pod.
+    pub fn of(&self, pod: &str) -> (String, Value) {
+        self.others.get(pod).cloned().unwrap_or_else(|| ("default".to_owned(), self.owner.clone()))
     }
 }
 
@@ -117,6 +130,8 @@ impl Stage {
             patches: 0,
             evicted: Vec::new(),
             said: Vec::new(),
+            told: Vec::new(),
+            others: BTreeMap::new(),
         }));
         let asked = Arc::clone(&api);
         let service = tower::service_fn(move |request: Request<kube::client::Body>| {
@@ -143,7 +158,23 @@ impl Stage {
 
     /// The watch shows a pod in this form.
     pub fn show(&self, name: &str, hash: &str, ready: bool, owner: Value) {
-        let mut pod = pod(name, "web", &[("a", hash), ("b", "v1:old")], ready);
+        self.show_in("default", name, hash, ready, owner);
+    }
+
+    /// The same, in this namespace.
+    pub fn show_in(&self, namespace: &str, name: &str, hash: &str, ready: bool, owner: Value) {
+        let mut pod = in_namespace(namespace, name, hash, ready);
+        pod.meta_mut().owner_references = serde_json::from_value(owner.clone()).unwrap();
+        if namespace != "default" {
+            locked(&self.api).others.insert(name.to_owned(), (namespace.to_owned(), owner));
+        }
+        locked(&self.pods).update(&PodKey::of(&pod), PodRecord::of(&pod, &wanted(&["a", "b"])));
+    }
+
+    /// The watch shows a pod in an older form, of this template of its Deployment.
+    pub fn show_of(&self, name: &str, template: &str, owner: Value) {
+        let labels = json!({"app": "web", "pod-template-hash": template});
+        let mut pod = labelled(name, &labels, &[("a", "v1:old"), ("b", "v1:old")], true);
         pod.meta_mut().uid = Some(name.to_owned());
         pod.meta_mut().owner_references = serde_json::from_value(owner).unwrap();
         locked(&self.pods).update(&PodKey::of(&pod), PodRecord::of(&pod, &wanted(&["a", "b"])));
@@ -156,13 +187,22 @@ impl Stage {
     pub async fn run_while(&self, set: &str, new_pods_have_it: bool, is_current: impl Fn() -> bool) -> Result {
         let set = self.snapshot.sets.get(set).unwrap();
         let members = Members::of(set, &mut locked(&self.pods), &self.snapshot);
-        let rollout = Rollout { set, members: &members, snapshot: &self.snapshot, new_pods_have_it };
+        let new_pods_lack_it = (!new_pods_have_it).then_some("no");
+        let rollout = Rollout { set, members: &members, snapshot: &self.snapshot, new_pods_lack_it };
         self.rollouts.run(rollout, is_current).await
     }
 
     fn patches(&self) -> usize {
         locked(&self.api).patches
     }
+}
+
+/// A pod that carries this form of `a`, and an older one of `b`.
+pub fn in_namespace(namespace: &str, name: &str, hash: &str, ready: bool) -> WatchedPod {
+    let mut pod = pod(name, "web", &[("a", hash), ("b", "v1:old")], ready);
+    pod.meta_mut().uid = Some(name.to_owned());
+    pod.meta_mut().namespace = Some(namespace.to_owned());
+    pod
 }
 
 /// A list of budgets that allow so many disruptions each.
@@ -240,7 +280,7 @@ async fn the_plan_is_made_from_the_records_that_the_ledger_is_compared_with() {
     let run = || {
         stage
             .rollouts
-            .run(Rollout { set, members: &members, snapshot: &stage.snapshot, new_pods_have_it: true }, || true)
+            .run(Rollout { set, members: &members, snapshot: &stage.snapshot, new_pods_lack_it: None }, || true)
     };
     run().await;
     assert_eq!(stage.patches(), 1);
@@ -268,7 +308,7 @@ async fn the_plan_is_made_from_the_records_that_the_ledger_is_compared_with() {
     }
     stage
         .rollouts
-        .run(Rollout { set, members: &members, snapshot: &stage.snapshot, new_pods_have_it: true }, || true)
+        .run(Rollout { set, members: &members, snapshot: &stage.snapshot, new_pods_lack_it: None }, || true)
         .await;
     // The API server says that the free one is ready by now: nothing more is patched.
     assert_eq!(stage.patches(), 1);

@@ -6,13 +6,15 @@ use std::time::Instant;
 
 use engine::sidecarset::compiled::CompiledSet;
 
-use crate::sidecarset::controller::evictions::{Allowance, Evictions};
+use crate::sidecarset::controller::bar::Allowance;
+use crate::sidecarset::controller::evictions::Evictions;
 use crate::sidecarset::controller::ledger::Ledger;
 use crate::sidecarset::controller::members::Member;
 use crate::sidecarset::controller::memory::Memory;
 use crate::sidecarset::controller::pods::{PodIndex, PodKey};
 use crate::sidecarset::controller::record::PodRecord;
 use crate::sidecarset::controller::rollout::Rollout;
+use crate::sidecarset::controller::signs::{is_replaced, is_rolling};
 use crate::sidecarset::controller::upgradable::barred;
 use crate::sidecarset::rollout::strategy::Strategy;
 use crate::sidecarset::rollout::{EvictionsWait, Form, PodState, Waits};
@@ -22,8 +24,19 @@ use crate::sidecarset::rollout::{EvictionsWait, Form, PodState, Waits};
 pub struct States<'m> {
     /// As the planner reads them, in the order of the members.
     pub pods: Vec<PodState<'m>>,
-    // Why no pod is evicted at all.
-    hold: Option<EvictionsWait>,
+    // What pods that are to be evicted wait for, other than new pods in the places of others.
+    stop: Option<EvictionsWait>,
+    // It is about all of them, or none waits for a new pod.
+    is_all: bool,
+}
+
+/// What keeps pods from being evicted that could be otherwise.
+#[derive(Debug, Default)]
+pub struct Hold {
+    /// Why no pod is evicted at all.
+    pub all: Option<EvictionsWait>,
+    /// Workloads whose controllers are replacing their pods themselves.
+    pub rolling: HashSet<u64>,
 }
 
 impl<'m> States<'m> {
@@ -33,7 +46,7 @@ impl<'m> States<'m> {
         strategy: &Strategy,
         members: &'m [Member],
         (memory, ledger): (&mut Memory, &Ledger),
-        hold: Option<EvictionsWait>,
+        hold: Hold,
         evictions: &Evictions,
     ) -> Self {
         let now = Instant::now();
@@ -50,78 +63,113 @@ impl<'m> States<'m> {
                 state.form = Form::HeldBack;
             }
         }
-        let keys = evictable(rollout.set, strategy, members, &mut pods, (evictions, &leaving));
-        memory.note_evictable(keys);
-        if hold.is_some() {
-            pods.iter_mut().filter(|state| state.form == Form::Evictable).for_each(|state| state.form = Form::Awaiting);
+        let is_all = hold.all.is_some();
+        let mut candidates = Candidates::new(rollout.set, hold, evictions, now);
+        for (state, member) in pods.iter_mut().zip(members) {
+            if leaving.contains(&member.1.facts.uid) {
+                candidates.keys.insert(member.0.clone());
+            } else if strategy.recreate {
+                candidates.judge(state, member);
+            } else if state.form == Form::Evictable {
+                state.form = Form::NewPodOnly;
+            }
         }
-        Self { pods, hold }
+        let Candidates { keys, stop, awaits_new_pods, .. } = candidates;
+        memory.note_evictable(keys);
+        Self { pods, stop, is_all: is_all || !awaits_new_pods }
     }
 
-    /// The planner's reason, or a more general one.
-    pub fn waits(&self, planned: Waits) -> Waits {
-        match (&self.hold, planned) {
-            (Some(hold), Waits::Evictions(EvictionsWait::Successors)) => Waits::Evictions(hold.clone()),
+    /// The planner's reason, or a more exact one. `some_are_evicted`, and new pods in their places are waited for.
+    pub fn waits(&self, planned: Waits, some_are_evicted: bool) -> Waits {
+        match (&self.stop, planned) {
+            (Some(stop), Waits::Evictions(EvictionsWait::Successors)) if self.is_all && !some_are_evicted => {
+                Waits::Evictions(stop.clone())
+            }
             (_, planned) => planned,
         }
     }
 }
 
-/// Why no pod of the set is evicted.
+/// What keeps pods of the set from being evicted.
 pub fn hold(
     rollout: Rollout<'_>,
     strategy: &Strategy,
     members: &[Member],
     pods: &PodIndex,
     evictions: &mut Evictions,
-) -> Option<EvictionsWait> {
+) -> Hold {
     if !strategy.recreate {
-        return None;
+        return Hold::default();
     }
-    let found = evictions.hold(rollout.set, members, pods, Instant::now());
-    if rollout.new_pods_have_it { found } else { Some(EvictionsWait::NewPods) }
+    let found = evictions.hold(rollout.set, pods, Instant::now());
+    let is_old =
+        |(_, pod): &&Member| pod.facts.owner != 0 && pod.hash_of(&rollout.set.name) != Some(&*rollout.set.hash);
+    let owners: HashSet<u64> = members.iter().filter(is_old).map(|(_, pod)| pod.facts.owner).collect();
+    Hold {
+        all: rollout.new_pods_lack_it.map(|why| EvictionsWait::NewPods(why.to_owned())).or(found),
+        rolling: owners.into_iter().filter(|owner| is_rolling(pods, *owner)).collect(),
+    }
 }
 
-/// Says of pods that only a new pod can follow which of them may be evicted. Returns these, and those that are evicted.
-fn evictable(
-    set: &CompiledSet,
-    strategy: &Strategy,
-    members: &[Member],
-    states: &mut [PodState<'_>],
-    (evictions, leaving): (&Evictions, &HashSet<u64>),
-) -> HashSet<PodKey> {
-    let (mut keys, halted) = (HashSet::new(), evictions.halted(set, Instant::now()));
-    for (state, (key, pod)) in states.iter_mut().zip(members) {
-        match state.form {
-            Form::Evictable => {}
-            // It is evicted in turn as well, as soon as the API server does it.
-            Form::Blocked if strategy.recreate => {
-                keys.insert(key.clone());
-                continue;
-            }
-            _ => {
-                if leaving.contains(&pod.facts.uid) {
-                    keys.insert(key.clone());
-                }
-                continue;
-            }
+/// The pods of a set that may be evicted.
+struct Candidates<'c> {
+    set: &'c CompiledSet,
+    hold: Hold,
+    evictions: &'c Evictions,
+    halted: HashSet<&'c str>,
+    now: Instant,
+    // Those that are evicted, or are to be in turn.
+    keys: HashSet<PodKey>,
+    // Why some of them are not evicted now.
+    stop: Option<EvictionsWait>,
+    // Others wait for a new pod.
+    awaits_new_pods: bool,
+}
+
+impl<'c> Candidates<'c> {
+    fn new(set: &'c CompiledSet, hold: Hold, evictions: &'c Evictions, now: Instant) -> Self {
+        let halted = evictions.brakes().halted(&set.name, now);
+        Self { set, hold, evictions, halted, now, keys: HashSet::new(), stop: None, awaits_new_pods: false }
+    }
+
+    /// Says of a pod that only a new one can follow whether it may be evicted.
+    fn judge(&mut self, state: &mut PodState<'_>, (key, pod): &Member) {
+        let is_blocked = state.form == Form::Blocked;
+        if !is_blocked && state.form != Form::Evictable {
+            return;
         }
+        let allowance = self.evictions.allowance(self.set, pod.facts.owner);
         // As the judgement has it; the pod is read again before.
-        let is_created_again = strategy.recreate && pod.facts.owner != 0 && !pod.facts.ends;
-        let allowance = evictions.allowance(set, pod.facts.owner);
-        (state.form, state.is_first) = match allowance {
-            _ if !is_created_again => (Form::NewPodOnly, false),
-            Allowance::Barred(_) => (Form::NewPodOnly, false),
-            _ if halted.contains(&*key.namespace) => (Form::Awaiting, false),
-            Allowance::Awaiting => (Form::Awaiting, false),
-            Allowance::First => (Form::Evictable, true),
-            Allowance::Free => (Form::Evictable, false),
-        };
-        if state.form != Form::NewPodOnly {
-            keys.insert(key.clone());
+        if !is_replaced(pod) || matches!(allowance, Allowance::Barred(_)) {
+            state.form = Form::NewPodOnly;
+            return;
+        }
+        self.keys.insert(key.clone());
+        if let Some(stop) = self.stop_of(key, pod) {
+            state.form = Form::Awaiting;
+            self.stop.get_or_insert(stop);
+        } else if is_blocked {
+            // It is evicted in turn as well, as soon as the API server does it.
+        } else if allowance == Allowance::Awaiting || self.evictions.is_unjudged(pod) {
+            state.form = Form::Awaiting;
+            self.awaits_new_pods = true;
+        } else {
+            state.is_first = allowance == Allowance::First;
         }
     }
-    keys
+
+    fn stop_of(&self, key: &PodKey, pod: &PodRecord) -> Option<EvictionsWait> {
+        let brakes = self.evictions.brakes();
+        if let Some(all) = &self.hold.all {
+            Some(all.clone())
+        } else if let Some(why) = brakes.forbidden(&key.namespace, self.now) {
+            Some(EvictionsWait::Forbidden(why.to_owned()))
+        } else if self.halted.contains(&*key.namespace) {
+            Some(brakes.why_halted(&self.set.name, self.halted.len(), self.now))
+        } else {
+            self.hold.rolling.contains(&pod.facts.owner).then_some(EvictionsWait::Rolling)
+        }
+    }
 }
 
 /// Of the pods that are not evicted as their workloads are barred, those whose condition does not say so yet, with what it is to say.
@@ -135,7 +183,8 @@ pub fn untold(
     let untold = members.iter().filter_map(|member| {
         let (key, pod) = member;
         let Allowance::Barred(bar) = evictions.allowance(set, pod.facts.owner) else { return None };
-        let why = memory.why_replaceable(key, pod.facts.uid, &set.hash).filter(|_| !evictions.is_told(pod))?;
+        let why =
+            memory.why_replaceable(key, pod.facts.uid, &set.hash).filter(|_| !evictions.is_told(&set.name, pod))?;
         Some((member.clone(), barred(bar, &set.hash, why)))
     });
     untold.take(most).collect()

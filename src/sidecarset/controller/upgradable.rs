@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::controller::conditions::{since, whole_seconds};
 use crate::names::UPGRADABLE;
-use crate::sidecarset::controller::evictions::Bar;
+use crate::sidecarset::controller::bar::Bar;
 
 /// Sets that the condition of one pod names.
 const NAMED_MAX: usize = 16;

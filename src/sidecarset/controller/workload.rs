@@ -2,103 +2,14 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use engine::sidecarset::compiled::CompiledSet;
 
-use crate::sidecarset::controller::evictions::serves;
-use crate::sidecarset::controller::facts::seconds_now;
-use crate::sidecarset::controller::memory::OVERDUE_AFTER;
+use crate::sidecarset::controller::brakes::{FAILED_FOR, Number};
+use crate::sidecarset::controller::evicted::{Answer, ByUid, Evicted};
 use crate::sidecarset::controller::pods::{PodIndex, PodKey};
 use crate::sidecarset::controller::record::PodRecord;
-
-/// An eviction that got no answer has come after so long, or does not come: the API server gives up a request after a minute.
-pub const ANSWERED_AFTER: Duration = Duration::from_secs(90);
-/// A workload that has no new pod so long after an evicted one is gone does not replace it.
-pub const NOT_REPLACED_AFTER: Duration = Duration::from_secs(60);
-/// By so many seconds the clocks of two API servers may differ.
-const CLOCKS_DIFFER_BY: u32 = 2;
-
-/// What is known of an eviction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
-    /// It is being asked for.
-    Asked,
-    /// It came, at this time of the API server in seconds since 1970; 0 where it is not known.
-    Evicted(u32),
-    /// It may have come.
-    Unknown,
-}
-
-/// An evicted pod.
-#[derive(Debug)]
-pub struct Evicted {
-    /// Its key.
-    pub key: PodKey,
-    /// Its uid.
-    pub uid: u64,
-    /// The set that it was evicted for.
-    pub set: Box<str>,
-    // The form that its successor is to have; nothing once the set has changed since.
-    hash: Option<Box<str>>,
-    /// Whether it served.
-    pub served: bool,
-    /// What the API server answered.
-    pub answer: Answer,
-    at: Instant,
-    // The same by the clock of this machine, in seconds since 1970.
-    asked: u32,
-    // Pods of the workload that were seen up to this count were there before.
-    seen: u32,
-    gone: Option<Instant>,
-    /// The new pod in its place, by key and uid. No other eviction has the same.
-    pub successor: Option<(PodKey, u64)>,
-}
-
-impl Evicted {
-    fn new(set: &CompiledSet, (key, uid): (PodKey, u64), seen: u32, served: bool, at: Instant) -> Self {
-        let hash = Some(set.hash.as_str().into());
-        let (answer, gone, successor, asked) = (Answer::Asked, None, None, seconds_now());
-        Self { key, uid, set: set.name.as_str().into(), hash, served, answer, at, asked, seen, gone, successor }
-    }
-
-    /// How long ago it was evicted.
-    pub fn age(&self, now: Instant) -> Duration {
-        now.saturating_duration_since(self.at)
-    }
-
-    /// Whether there is no answer, and none will come.
-    pub fn is_doubtful(&self, now: Instant) -> bool {
-        !matches!(self.answer, Answer::Evicted(_)) && self.age(now) >= ANSWERED_AFTER
-    }
-
-    /// Whether it has come to its end.
-    pub const fn is_gone(&self) -> bool {
-        self.gone.is_some()
-    }
-
-    /// Whether the pod or its successor counts for the set.
-    pub fn is_counted(&self, set: &str, pods: &PodIndex) -> bool {
-        let counts = |key: &PodKey, uid: u64| {
-            pods.get(key).is_some_and(|pod| pod.facts.uid == uid && pod.active && pod.hash_of(set).is_some())
-        };
-        counts(&self.key, self.uid) || self.successor.as_ref().is_some_and(|(key, uid)| counts(key, *uid))
-    }
-
-    fn is_known(&self) -> bool {
-        matches!(self.answer, Answer::Evicted(_)) || self.gone.is_some()
-    }
-
-    /// When it was evicted, by the clock of the API server; 0 where that is not known.
-    const fn since(&self) -> u32 {
-        if let Answer::Evicted(since) = self.answer { since } else { 0 }
-    }
-
-    /// For people.
-    const fn about(&self) -> u32 {
-        if self.since() == 0 { self.asked } else { self.since() }
-    }
-}
 
 /// That a workload has not replaced an evicted pod.
 #[derive(Debug)]
@@ -109,8 +20,8 @@ pub struct Lost {
     pub key: PodKey,
     /// When it was evicted, in seconds since 1970.
     pub since: u32,
-    /// When that was found.
-    pub at: Instant,
+    // When that was found.
+    at: Instant,
     // By uid, the pods that the workload had then.
     before: HashSet<u64>,
 }
@@ -123,6 +34,20 @@ pub struct Tried {
     pub lacking: Option<PodKey>,
 }
 
+/// What is new of a workload.
+#[derive(Debug, Default)]
+pub struct News {
+    /// A pod was not replaced: by this eviction.
+    pub lost: Option<Number>,
+    /// It has a new pod after all.
+    pub is_replaced: bool,
+    /// A new pod lacks the form: by this eviction.
+    pub outdated: Option<Number>,
+}
+
+/// A pod of a workload.
+type Here<'p> = (&'p PodKey, &'p Arc<PodRecord>);
+
 /// A workload with evicted pods.
 #[derive(Debug)]
 pub struct Workload {
@@ -132,10 +57,10 @@ pub struct Workload {
     pub evicted: Vec<Evicted>,
     /// That one of them was not replaced, until a new pod comes.
     pub lost: Option<Lost>,
-    /// Pods by uid whose condition says why they are not evicted.
-    pub told: HashSet<u64>,
     /// Whether an evicted pod has no successor yet.
     pub is_awaiting: bool,
+    // By set, pods by uid whose condition says why they are not evicted.
+    told: HashMap<Box<str>, HashSet<u64>>,
     // By set.
     tried: HashMap<Box<str>, Tried>,
     // By uid, pods that have taken the place of others.
@@ -148,32 +73,69 @@ pub struct Workload {
 impl Workload {
     /// One of this namespace.
     pub fn new(namespace: Arc<str>) -> Self {
-        let (evicted, told, tried, used) = (Vec::new(), HashSet::new(), HashMap::new(), HashSet::new());
+        let (evicted, told, tried, used) = (Vec::new(), HashMap::new(), HashMap::new(), HashSet::new());
         let (is_awaiting, seen, count) = (false, HashMap::new(), 0);
-        Self { namespace, evicted, lost: None, told, is_awaiting, tried, used, seen, count }
+        Self { namespace, evicted, lost: None, is_awaiting, told, tried, used, seen, count }
     }
 
-    /// The pod of this key and uid, which `served` or not, is about to be evicted for the set. `pods` are all of the workload.
+    /// The pod of this key and uid, which `served` or not, is about to be evicted for the set. `pods` are all of the workload. Where it is
+    /// in the place of another one, it keeps that place.
     pub fn begin<'p>(
         &mut self,
         set: &CompiledSet,
         pod: (PodKey, u64),
         served: bool,
-        pods: impl Iterator<Item = &'p Arc<PodRecord>>,
+        pods: impl Iterator<Item = Here<'p>>,
         now: Instant,
     ) {
+        let (uid, seen) = (pod.1, self.see(pods));
+        let new = Evicted::new(set, pod, seen, served, now);
+        match self.evicted.iter_mut().find(|before| has_successor(before, uid)) {
+            Some(place) => {
+                let before = std::mem::replace(place, new);
+                place.take_over(before);
+            }
+            None => self.evicted.push(new),
+        }
+        self.is_awaiting = true;
+    }
+
+    /// An earlier leader may have evicted a pod whose place this one has by now, and which was gone then. `pods` are all of the workload.
+    pub fn take_in<'p>(
+        &mut self,
+        set: &CompiledSet,
+        successor: (PodKey, u64),
+        pods: impl Iterator<Item = Here<'p>>,
+        gone: Instant,
+    ) {
+        if !self.used.contains(&successor.1) && !self.is_successor(successor.1) {
+            let seen = self.see(pods);
+            self.evicted.push(Evicted::of_earlier_leader(set, successor, seen, gone));
+        }
+    }
+
+    /// Takes note of which pods there are. Returns up to which count they were seen.
+    fn see<'p>(&mut self, pods: impl Iterator<Item = Here<'p>>) -> u32 {
         self.count = self.count.saturating_add(1);
-        for pod in pods {
+        for (_, pod) in pods {
             self.seen.entry(pod.facts.uid).or_insert(self.count);
         }
-        self.evicted.push(Evicted::new(set, pod, self.count, served, now));
-        self.is_awaiting = true;
+        self.count
     }
 
     /// The pod of this uid was not evicted.
     pub fn undo(&mut self, uid: u64) {
-        self.evicted.retain(|evicted| evicted.uid != uid);
+        if let Some(at) = self.evicted.iter().position(|evicted| evicted.uid == uid) {
+            let before = self.evicted.swap_remove(at).undone();
+            self.evicted.extend(before);
+        }
         self.is_awaiting = self.evicted.iter().any(|evicted| evicted.successor.is_none());
+    }
+
+    /// What the API server answered to the eviction of the pod of this uid, which is one of this number.
+    pub fn is_answered(&mut self, uid: u64, answer: Answer, number: Number) {
+        let evicted = self.evicted.iter_mut().filter(|evicted| evicted.uid == uid);
+        evicted.for_each(|evicted| evicted.is_answered(answer, number));
     }
 
     /// Whether there is nothing to keep.
@@ -181,10 +143,11 @@ impl Workload {
         self.evicted.is_empty() && self.lost.is_none() && self.tried.is_empty()
     }
 
-    /// Whether anything here is about the set.
+    /// Whether the set is to take in what becomes of the workload.
     pub fn concerns(&self, set: &str) -> bool {
-        self.evicted.iter().any(|evicted| *evicted.set == *set)
+        self.evicted.iter().any(|evicted| evicted.is_of(set) || evicted.is_orphan)
             || self.lost.as_ref().is_some_and(|lost| *lost.set == *set)
+            || self.tried.get(set).is_some_and(|tried| tried.lacking.is_some())
     }
 
     /// What a new pod had of the current form of the set, if one was seen.
@@ -199,121 +162,153 @@ impl Workload {
         }
     }
 
+    /// Whether the pod of this uid is in the place of an evicted one.
+    pub fn is_successor(&self, uid: u64) -> bool {
+        self.evicted.iter().any(|evicted| has_successor(evicted, uid))
+    }
+
+    /// Whether the pod of this uid is in the place of one that was evicted for another set, which has not seen yet whether it has its form.
+    pub fn is_unjudged(&self, uid: u64) -> bool {
+        self.evicted.iter().any(|evicted| !evicted.is_judged && has_successor(evicted, uid))
+    }
+
+    /// Whether the condition of the pod of this uid says why it is not evicted for the set.
+    pub fn is_told(&self, set: &str, uid: u64) -> bool {
+        self.told.get(set).is_some_and(|told| told.contains(&uid))
+    }
+
+    /// It does.
+    pub fn note_told(&mut self, set: &str, uid: u64) {
+        self.told.entry(set.into()).or_default().insert(uid);
+    }
+
     /// The set has another form than before.
     pub fn is_of_another_form(&mut self, set: &str) {
         self.tried.remove(set);
-        self.evicted.iter_mut().filter(|evicted| *evicted.set == *set).for_each(|evicted| evicted.hash = None);
-        if self.lost.is_none() {
-            self.told.clear();
-        }
+        self.told.remove(set);
+        self.evicted.iter_mut().filter(|evicted| *evicted.set == *set).for_each(Evicted::needs_no_judgement);
     }
 
-    /// The set is gone.
+    /// The set is gone. The places of its evictions stay, for a set of the same name and for the other sets of this workload.
     pub fn forget(&mut self, set: &str) {
         self.is_of_another_form(set);
         if self.lost.as_ref().is_some_and(|lost| *lost.set == *set) {
             self.lost = None;
         }
-        // Nothing updates it any more.
-        self.evicted.retain(|evicted| *evicted.set != *set);
+        self.evicted.iter_mut().filter(|evicted| *evicted.set == *set).for_each(|evicted| evicted.is_orphan = true);
     }
 
     /// The pod of this key, evicted at this time in seconds since 1970, was not replaced.
     pub fn lose(&mut self, set: &CompiledSet, key: PodKey, since: u32, pods: &PodIndex, owner: u64, at: Instant) {
-        let before = pods.of_workload(&self.namespace, owner).map(|(_, pod)| pod.facts.uid).collect();
+        let before = pods.of_workload(owner).map(|(_, pod)| pod.facts.uid).collect();
         self.told.clear();
         self.lost = Some(Lost { set: set.name.as_str().into(), key, since, at, before });
     }
 
     /// Takes in which pods the workload has by now.
-    pub fn update(&mut self, owner: u64, set: &CompiledSet, pods: &PodIndex, now: Instant) {
-        let namespace = Arc::clone(&self.namespace);
-        let is_left = |(_, pod): &(&PodKey, &Arc<PodRecord>)| pod.active || pod.is_terminating;
-        let mut here: Vec<(&PodKey, &Arc<PodRecord>)> = pods.of_workload(&namespace, owner).filter(is_left).collect();
+    pub fn update(&mut self, owner: u64, set: &CompiledSet, pods: &PodIndex, now: Instant) -> News {
+        let is_left = |(_, pod): &Here<'_>| pod.active || pod.is_terminating;
+        let mut here: Vec<Here<'_>> = pods.of_workload(owner).filter(is_left).collect();
         here.sort_by_key(|(key, pod)| (pod.facts.created, *key));
-        let by_uid: HashMap<u64, &PodRecord> = here.iter().map(|(_, pod)| (pod.facts.uid, &***pod)).collect();
-        for evicted in &mut self.evicted {
-            match by_uid.get(&evicted.uid) {
-                Some(_) => evicted.gone = None,
-                None => _ = evicted.gone.get_or_insert(now),
-            }
-            let stays = |(_, uid): &(PodKey, u64)| by_uid.get(uid).is_some_and(|pod| pod.active);
-            evicted.successor = evicted.successor.take().filter(stays);
-        }
-        self.pair(set, &here, &by_uid);
-        self.find_lost(owner, set, pods, now);
-        self.end(&by_uid, here.is_empty(), now);
+        let by_uid: ByUid<'_> = here.iter().map(|(_, pod)| (pod.facts.uid, &***pod)).collect();
+        self.evicted.iter_mut().for_each(|evicted| evicted.see(&by_uid, now));
+        self.pair(&here, &by_uid, now);
+        let mut news = News { outdated: self.judge(set, &by_uid), ..News::default() };
+        self.find_lost(owner, set, pods, now, &mut news);
+        self.end(&by_uid, now);
+        news
     }
 
-    /// Gives each evicted pod one new pod that was created since, and no two the same.
-    fn pair(&mut self, set: &CompiledSet, here: &[(&PodKey, &Arc<PodRecord>)], by_uid: &HashMap<u64, &PodRecord>) {
+    /// Gives each evicted pod one new pod that was created since, and no two the same. Times of creation say which pods are new until a
+    /// pod would count as not replaced; then every pod is that was not there when the eviction began.
+    fn pair(&mut self, here: &[Here<'_>], by_uid: &ByUid<'_>, now: Instant) {
         let mut taken: HashSet<u64> = self.used.clone();
         taken.extend(
             self.evicted.iter().flat_map(|it| [Some(it.uid), it.successor.as_ref().map(|(_, uid)| *uid)]).flatten(),
         );
-        let is_free = |(_, pod): &&(&PodKey, &Arc<PodRecord>)| pod.active && !taken.contains(&pod.facts.uid);
-        let mut new = here.iter().filter(is_free).peekable();
-        let ends = |uid: u64| by_uid.get(&uid).is_none_or(|pod| !pod.active);
-        let is_open = |evicted: &&mut Evicted| evicted.successor.is_none() && (evicted.is_known() || ends(evicted.uid));
-        let mut open: Vec<&mut Evicted> = self.evicted.iter_mut().filter(is_open).collect();
+        let seen = |pod: &PodRecord| self.seen.get(&pod.facts.uid).copied().unwrap_or(u32::MAX);
+        let is_new = |evicted: &Evicted, pod: &PodRecord| !evicted.is_after(seen(pod)) && !evicted.is_younger_than(pod);
+        let free = here.iter().filter(|(_, pod)| pod.active && !taken.contains(&pod.facts.uid));
+        let mut free: Vec<&Here<'_>> = free.collect();
+        let open = self.evicted.iter_mut().filter(|evicted| evicted.is_open(by_uid));
+        let (mut late, mut open): (Vec<_>, Vec<_>) = open.partition(|evicted| evicted.is_lost(now));
         // Both in the order of time: each new pod is compared once.
-        open.sort_by_key(|evicted| (evicted.since(), evicted.seen));
-        let mut found = Vec::new();
+        open.sort_by_key(|evicted| evicted.order());
+        let mut left = Vec::new();
+        let mut new = free.drain(..).peekable();
         for evicted in open {
-            let is_before = |pod: &PodRecord| {
-                let seen = self.seen.get(&pod.facts.uid).is_some_and(|seen| *seen <= evicted.seen);
-                seen || pod.facts.created.saturating_add(CLOCKS_DIFFER_BY) < evicted.since()
-            };
-            while new.next_if(|(_, pod)| is_before(pod)).is_some() {}
+            while let Some(old) = new.next_if(|(_, pod)| !is_new(evicted, pod)) {
+                left.push(old);
+            }
             let Some((key, pod)) = new.next() else { break };
             evicted.successor = Some(((*key).clone(), pod.facts.uid));
-            if *evicted.set == set.name && evicted.hash.as_deref() == Some(&*set.hash) {
-                found.push((*key, *pod));
-            }
         }
-        for (key, pod) in found {
-            // One that the set does not select would be as little help the next time.
-            let has_it = set.selector.matches(&pod.labels) && pod.hash_of(&set.name) == Some(&*set.hash);
-            self.note_tried(set, (!has_it).then(|| key.clone()));
+        left.extend(new);
+        late.sort_by_key(|evicted| evicted.order().1);
+        left.sort_by_key(|(_, pod)| seen(pod));
+        let mut new = left.into_iter().peekable();
+        for evicted in late {
+            while new.next_if(|(_, pod)| evicted.is_after(seen(pod))).is_some() {}
+            let Some((key, pod)) = new.next() else { break };
+            evicted.successor = Some(((*key).clone(), pod.facts.uid));
         }
     }
 
-    fn find_lost(&mut self, owner: u64, set: &CompiledSet, pods: &PodIndex, now: Instant) {
+    /// Takes in what new pods have of the set's form, of those in the places of pods that were evicted for it. Returns which eviction brought
+    /// one that lacks it.
+    fn judge(&mut self, set: &CompiledSet, by_uid: &ByUid<'_>) -> Option<Number> {
+        let mut found = Vec::new();
+        for evicted in self.evicted.iter_mut().filter(|evicted| *evicted.set == set.name && !evicted.is_judged) {
+            let Some((key, uid)) = &evicted.successor else { continue };
+            let Some(pod) = by_uid.get(uid) else { continue };
+            // One that the set does not select would be as little help the next time.
+            let has_it = set.selector.matches(&pod.labels) && pod.hash_of(&set.name) == Some(&*set.hash);
+            if evicted.is_for(set) {
+                found.push(((!has_it).then(|| key.clone()), evicted.number));
+            }
+            evicted.is_judged = true;
+        }
+        let mut outdated = None;
+        for (lacking, number) in found {
+            outdated = lacking.as_ref().map(|_| number).or(outdated);
+            self.note_tried(set, lacking);
+        }
+        outdated
+    }
+
+    fn find_lost(&mut self, owner: u64, set: &CompiledSet, pods: &PodIndex, now: Instant, news: &mut News) {
         if let Some(lost) = &self.lost {
             let is_new = |pod: &PodRecord| pod.active && !lost.before.contains(&pod.facts.uid);
-            if pods.of_workload(&self.namespace, owner).any(|(_, pod)| is_new(pod)) {
-                (self.lost, self.told) = (None, HashSet::new());
+            if pods.of_workload(owner).any(|(_, pod)| is_new(pod)) {
+                self.lost = None;
+                self.told.clear();
+                news.is_replaced = true;
             }
             return;
         }
         let is_lost = |evicted: &&Evicted| {
-            let is_late = evicted.gone.is_some_and(|at| now.saturating_duration_since(at) >= NOT_REPLACED_AFTER);
-            *evicted.set == set.name && evicted.successor.is_none() && is_late
+            *evicted.set == set.name && !evicted.is_of_earlier_leader() && !evicted.is_orphan && evicted.is_lost(now)
         };
-        let lost = self.evicted.iter().find(is_lost).map(|evicted| (evicted.key.clone(), evicted.about()));
-        if let Some((key, since)) = lost {
+        let lost = self.evicted.iter().find(is_lost);
+        if let Some((key, since, number)) = lost.map(|lost| (lost.key.clone(), lost.about(), lost.number)) {
             self.lose(set, key, since, pods, owner, now);
+            news.lost = Some(number);
         }
     }
 
-    /// Ends the evictions whose pod is gone and whose successor serves, where the pod did. One that no other replaces ends when its workload
-    /// has no pod any more, or after ten minutes: the workload stays barred.
-    fn end(&mut self, by_uid: &HashMap<u64, &PodRecord>, is_deserted: bool, now: Instant) {
+    /// Ends the evictions of which nothing is to be waited for. That one was not replaced is kept for an hour if the workload has no pod
+    /// any more, and else until it has a new one.
+    fn end(&mut self, by_uid: &ByUid<'_>, now: Instant) {
         let used = &mut self.used;
         self.evicted.retain(|evicted| {
-            let Some(gone) = evicted.gone else { return true };
-            let Some((_, successor)) = &evicted.successor else {
-                let age = now.saturating_duration_since(gone);
-                return age < OVERDUE_AFTER && !(is_deserted && age >= NOT_REPLACED_AFTER);
-            };
-            let is_over = !evicted.served || by_uid.get(successor).is_some_and(|pod| serves(pod));
-            if is_over {
-                used.insert(*successor);
-            }
+            let is_over = evicted.is_over(by_uid, now);
+            used.extend(evicted.successor.as_ref().filter(|_| is_over).map(|(_, uid)| *uid));
             !is_over
         });
-        if is_deserted && self.evicted.is_empty() {
-            self.lost = None;
+        let is_old = |lost: &mut Lost| by_uid.is_empty() && now.saturating_duration_since(lost.at) >= FAILED_FOR;
+        self.lost.take_if(is_old);
+        if by_uid.is_empty() && self.evicted.is_empty() {
+            self.tried.clear();
         }
         // A later eviction finds these among the pods that there were before.
         if self.evicted.is_empty() {
@@ -321,6 +316,10 @@ impl Workload {
             self.seen.clear();
         }
         self.is_awaiting = self.evicted.iter().any(|evicted| evicted.successor.is_none());
-        self.told.retain(|uid| by_uid.contains_key(uid));
+        self.told.values_mut().for_each(|told| told.retain(|uid| by_uid.contains_key(uid)));
     }
+}
+
+fn has_successor(evicted: &Evicted, uid: u64) -> bool {
+    evicted.successor.as_ref().is_some_and(|(_, successor)| *successor == uid)
 }

@@ -43,17 +43,33 @@ pub enum Waits {
     Nothing,
 }
 
+impl Waits {
+    /// Whether the reason that another pod is not touched says more of the rollout: that one will be.
+    const fn is_weaker(&self) -> bool {
+        matches!(self, Self::Nothing | Self::SeveralDisruptions(..))
+    }
+}
+
 /// What evictions wait for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EvictionsWait {
     /// New pods in place of evicted ones.
     Successors,
-    /// That every replica gives new pods the form.
-    NewPods,
+    /// That every replica gives new pods the form; why that is not known.
+    NewPods(String),
     /// Pods that an earlier leader may have evicted.
     EarlierLeader,
-    /// In so many namespaces workloads have not replaced a pod within an hour: whatever creates pods may be at fault.
-    Lost(usize),
+    /// Workloads have not replaced a pod lately, or have replaced it by one without the form: whatever creates pods may be at fault.
+    Failures {
+        /// In so many namespaces.
+        namespaces: usize,
+        /// No pod is evicted at all, or else none of these.
+        is_all: bool,
+        /// Some have not replaced a pod.
+        are_lost: bool,
+    },
+    /// Controllers that are replacing all pods of their workloads themselves.
+    Rolling,
     /// The API server, which refuses at this time.
     Blocked,
     /// The right to evict pods; what the API server said.
@@ -69,6 +85,8 @@ pub struct Vacancy {
     pub owner: u64,
     /// Whether it served.
     pub served: bool,
+    /// Whether it is still there, on its way out.
+    pub ends: bool,
     /// Whether its successor is not ready for so long that it holds up its own workload and namespace alone.
     pub is_overdue: bool,
     /// Whether the pod, or its successor, is among those that count for the set.
@@ -97,7 +115,13 @@ pub fn plan<'p>(pods: &[PodState<'p>], vacancies: &'p [Vacancy], strategy: &Stra
     let outdated = pods.iter().filter(|pod| pod.form != Form::Updated).count();
     let of_openkruise = pods.iter().filter(|pod| pod.form == Form::OpenKruise).count();
     if outdated == of_openkruise {
-        return nothing(if outdated == 0 { Waits::Done } else { Waits::OpenKruise });
+        // One that ends for ever is nothing that the rollout could wait for.
+        let lacks_pods = vacancies.iter().any(|vacancy| !(vacancy.ends && vacancy.is_overdue));
+        return nothing(match outdated {
+            0 if lacks_pods => Waits::Evictions(EvictionsWait::Successors),
+            0 => Waits::Done,
+            _ => Waits::OpenKruise,
+        });
     } else if strategy.is_unreadable {
         return nothing(Waits::Unreadable);
     } else if strategy.not_update {
@@ -121,7 +145,7 @@ pub fn plan<'p>(pods: &[PodState<'p>], vacancies: &'p [Vacancy], strategy: &Stra
         }
         // One that is not ready may still go.
         if let Err(waits) = budgets.take(pod) {
-            plan.waits = if plan.waits == Waits::Nothing { waits } else { plan.waits };
+            plan.waits = if plan.waits.is_weaker() { waits } else { plan.waits };
             continue;
         }
         taken = taken.saturating_add(1);
@@ -129,6 +153,14 @@ pub fn plan<'p>(pods: &[PodState<'p>], vacancies: &'p [Vacancy], strategy: &Stra
     }
     if plan.update.is_empty() && plan.waits == Waits::Nothing {
         plan.waits = skipped_for.unwrap_or(Waits::Kept);
+    }
+    if matches!(plan.waits, Waits::SeveralDisruptions(..)) {
+        // It goes on elsewhere.
+        if !plan.update.is_empty() {
+            plan.waits = Waits::Nothing;
+        } else if !vacancies.is_empty() {
+            plan.waits = Waits::Evictions(EvictionsWait::Successors);
+        }
     }
     plan
 }
@@ -143,12 +175,13 @@ fn candidates(pods: &[PodState<'_>], strategy: &Strategy) -> Vec<usize> {
 /// Why none of the outdated pods could be touched.
 fn left(pods: &[PodState<'_>], strategy: &Strategy) -> Option<Waits> {
     let has = |form| pods.iter().any(|pod| pod.form == form && strategy.selects(pod.labels));
-    if has(Form::Failed) {
-        Some(Waits::Failed)
-    } else if has(Form::Awaiting) {
+    // First what goes on by itself.
+    if has(Form::Awaiting) {
         Some(Waits::Evictions(EvictionsWait::Successors))
     } else if has(Form::Blocked) {
         Some(Waits::Evictions(EvictionsWait::Blocked))
+    } else if has(Form::Failed) {
+        Some(Waits::Failed)
     } else if has(Form::NewPodOnly) {
         Some(Waits::NewPodOnly)
     } else {

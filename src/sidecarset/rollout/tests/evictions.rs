@@ -17,7 +17,7 @@ fn pods_that_may_be_evicted_are_next_within_the_same_budgets() {
 
 /// An eviction of a pod of this workload that served.
 fn vacancy(owner: u64) -> Vacancy {
-    Vacancy { namespace: "default".into(), owner, served: true, is_overdue: false, is_counted: false }
+    Vacancy { namespace: "default".into(), owner, served: true, ends: false, is_overdue: false, is_counted: false }
 }
 
 #[test]
@@ -79,4 +79,50 @@ fn a_pod_that_two_disruption_budgets_select_is_not_evicted_and_one_that_changes_
     assert!(within(&unready, &budgets, &[]).0.is_empty(), "ready or not");
     assert_eq!(within(&evictable, &budgets[..1], &[]).0.len(), 1);
     assert_eq!(within(&[outdated(0)], &budgets, &[]).0.len(), 1);
+}
+
+#[test]
+fn a_rollout_is_not_done_before_the_last_evicted_pod_is_replaced() {
+    let pods = [TestPod { form: Form::Updated, ..outdated(0) }];
+    let states: Vec<PodState<'_>> = pods.iter().map(TestPod::state).collect();
+    let none = Disruptions::default();
+    let waits =
+        |vacancies: &[Vacancy]| plan(&states, vacancies, &strategy(json!({})), none.beyond(std::iter::empty())).waits;
+    assert_eq!(waits(&[]), Waits::Done);
+    let successors = Waits::Evictions(EvictionsWait::Successors);
+    assert_eq!(waits(&[vacancy(1)]), successors);
+    assert_eq!(waits(&[Vacancy { is_overdue: true, ..vacancy(1) }]), successors, "none comes");
+    assert_eq!(waits(&[Vacancy { ends: true, ..vacancy(1) }]), successors);
+    assert_eq!(
+        waits(&[Vacancy { ends: true, is_overdue: true, ..vacancy(1) }]),
+        Waits::Done,
+        "its author keeps it there"
+    );
+}
+
+#[test]
+fn two_budgets_about_one_pod_are_the_reason_only_if_nothing_goes_on() {
+    let evictable = |n: usize, namespace: &'static str| TestPod { form: Form::Evictable, namespace, ..outdated(n) };
+    let budgets = [disruption(json!({}), 9), disruption(json!({}), 9)];
+    let found = within(&[evictable(1, "default"), evictable(0, "elsewhere")], &budgets, &[]);
+    assert_eq!(found, (vec!["pod-0".to_owned()], Waits::Nothing));
+    let pods = [evictable(1, "default")];
+    let states: Vec<PodState<'_>> = pods.iter().map(TestPod::state).collect();
+    let all = Disruptions::of(budgets.iter().cloned());
+    let waits = |vacancies: &[Vacancy]| {
+        let plan = plan(&states, vacancies, &strategy(json!({"maxUnavailable": 9})), all.beyond(std::iter::empty()));
+        plan.waits
+    };
+    assert!(matches!(waits(&[]), Waits::SeveralDisruptions(..)));
+    assert_eq!(waits(&[vacancy(2)]), Waits::Evictions(EvictionsWait::Successors));
+    // Labels that are not kept may be what tells the budgets apart: the API server is asked.
+    let clipped = [TestPod { some_left_out: true, ..evictable(0, "default") }];
+    assert_eq!(within(&clipped, &budgets, &[]).0.len(), 1);
+}
+
+#[test]
+fn a_pod_that_could_not_be_changed_is_the_reason_only_if_no_other_waits_for_a_new_one() {
+    let pods = [TestPod { form: Form::Failed, ..outdated(0) }, TestPod { form: Form::Awaiting, ..outdated(1) }];
+    assert_eq!(planned(&pods, json!({})).waits, Waits::Evictions(EvictionsWait::Successors));
+    assert_eq!(planned(&pods[..1], json!({})).waits, Waits::Failed);
 }
