@@ -1,6 +1,8 @@
 //! Rollouts of what only new pods can have: pods are evicted, within all budgets, and only where new ones come.
 
 use std::collections::BTreeSet;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use cluster::Cluster;
 use serde_json::{Value, json};
@@ -13,6 +15,14 @@ use crate::rollout::{
 
 const PODS: usize = 20;
 const ALL: i64 = 20;
+
+/// How long a leader evicts no pod from the beginning of its term on, and a little more.
+const LEADER_PAUSE: Duration = Duration::from_secs(62);
+
+/// Waits until a leader evicts pods that was there at this time.
+fn rest_of_pause(since: Instant) {
+    sleep(LEADER_PAUSE.saturating_sub(since.elapsed()));
+}
 
 /// The set with a variable in its container, which only new pods can have.
 fn with_env(max_unavailable: &str) -> String {
@@ -72,11 +82,13 @@ fn said_of(pod: &Value) -> String {
 #[ignore = "needs a control plane: make test"]
 fn pods_that_only_a_new_pod_can_follow_are_recreated_within_all_budgets() {
     let (cluster, outrider) = stage();
+    let start = Instant::now();
     applied(&cluster, &set("web", "1", "2"));
     wait_ready(&cluster, "web");
     applied(&cluster, &deployment("web", PODS));
     eventually("all are there", || counts(&cluster, "web") == [ALL; 4]);
     let before = pods(&cluster, "web");
+    rest_of_pause(start);
 
     applied(&cluster, &budget("web", 0));
     applied(&cluster, &with_env("2"));
@@ -107,11 +119,13 @@ fn pods_that_only_a_new_pod_can_follow_are_recreated_within_all_budgets() {
 #[ignore = "needs a control plane: make test"]
 fn evictions_of_a_leader_that_is_killed_are_gone_on_with_by_the_next_one_within_max_unavailable() {
     let (cluster, first, second, endpoints) = two_replicas();
+    let start = Instant::now();
     applied(&cluster, &set("web", "1", "2"));
     wait_ready(&cluster, "web");
     applied(&cluster, &deployment("web", PODS));
     eventually("all are there", || counts(&cluster, "web") == [ALL; 4]);
     let before = pods(&cluster, "web");
+    rest_of_pause(start);
     applied(&cluster, &with_env("2"));
     let ((), most) = most(
         || missing(&cluster, PODS),
@@ -121,6 +135,7 @@ fn evictions_of_a_leader_that_is_killed_are_gone_on_with_by_the_next_one_within_
             first.kill();
             endpoints.set(&[&second]);
             eventually("the other one leads", || second.leads());
+            rest_of_pause(Instant::now());
             eventually("it goes on", || counts(&cluster, "web")[1] > ALL / 2);
             eventually("all are new", || counts(&cluster, "web") == [ALL; 4] && all_are_new(&cluster));
         },
@@ -135,11 +150,13 @@ fn evictions_of_a_leader_that_is_killed_are_gone_on_with_by_the_next_one_within_
 #[ignore = "needs a control plane: make test"]
 fn of_pods_with_two_disruption_budgets_or_without_the_right_none_is_evicted_and_the_set_says_why() {
     let (cluster, outrider) = stage();
+    let start = Instant::now();
     applied(&cluster, &set("web", "1", "2"));
     wait_ready(&cluster, "web");
     applied(&cluster, &deployment("web", 2));
     eventually("all are there", || counts(&cluster, "web") == [2; 4]);
     let before = pods(&cluster, "web");
+    rest_of_pause(start);
 
     // As with the chart's value rollouts.evict: false.
     let role = get(&cluster, &["clusterrole", "outrider"]);
@@ -168,6 +185,7 @@ fn of_pods_with_two_disruption_budgets_or_without_the_right_none_is_evicted_and_
 #[ignore = "needs a control plane: make test"]
 fn a_pod_without_a_controller_is_not_evicted_and_says_so() {
     let (cluster, outrider) = stage();
+    let start = Instant::now();
     applied(&cluster, &set("web", "1", "3"));
     wait_ready(&cluster, "web");
     applied(&cluster, &deployment("web", 2));
@@ -176,6 +194,7 @@ fn a_pod_without_a_controller_is_not_evicted_and_says_so() {
     eventually("all are there", || counts(&cluster, "web") == [3; 4]);
     let uid = || get(&cluster, &["pod", "bare", "-n", "default"])["metadata"]["uid"].to_string();
     let before = uid();
+    rest_of_pause(start);
     applied(&cluster, &with_env("3"));
     eventually("the others are new", || counts(&cluster, "web") == [3, 2, 3, 2]);
     eventually("only new pods are missing", || progressing(&cluster) == reason("False", "NewPodsOnly"));
@@ -185,5 +204,84 @@ fn a_pod_without_a_controller_is_not_evicted_and_says_so() {
     assert!(said.contains("differs in env"), "{said}");
     let degraded = condition(&status(&cluster, "web"), "Degraded");
     assert_eq!(degraded, reason("True", "NotUpdatableInPlace"));
+    outrider.end();
+}
+
+/// Its new pods find no node, and are evicted in their turn for the form that is right.
+#[test]
+#[ignore = "needs a control plane: make test"]
+fn a_form_whose_pods_do_not_start_takes_down_max_unavailable_pods_and_is_corrected_without_further_ones() {
+    const FEW: usize = 6;
+    let (cluster, outrider) = stage();
+    let start = Instant::now();
+    applied(&cluster, &set("web", "1", "2"));
+    wait_ready(&cluster, "web");
+    applied(&cluster, &deployment("web", FEW));
+    eventually("all are there", || counts(&cluster, "web") == [6; 4]);
+    let before = pods(&cluster, "web");
+    rest_of_pause(start);
+    let too_large = with_env("2").replace("env: [", "resources: {requests: {cpu: '1000000'}}, env: [");
+    let ((), most) = most(
+        || missing(&cluster, FEW),
+        || {
+            applied(&cluster, &too_large);
+            eventually("two do not start", || counts(&cluster, "web") == [6, 2, 4, 0]);
+            eventually("no more are taken down", || progressing(&cluster) == reason("True", "WaitingForPods"));
+            sleep(Duration::from_secs(5));
+            assert_eq!((evictions(&cluster), missing(&cluster, FEW)), (2, 2));
+            applied(&cluster, &with_env("2"));
+            eventually("all are new", || counts(&cluster, "web") == [6; 4] && all_are_new(&cluster));
+        },
+    );
+    assert_eq!(most, 2, "pods were missing at one time");
+    assert!(uids(&before).is_disjoint(&uids(&pods(&cluster, "web"))));
+    assert_eq!(evictions(&cluster), FEW + 2, "each was evicted once, and the two that did not start");
+    eventually("the rollout is said to be complete", || progressing(&cluster) == reason("True", "Complete"));
+    assert_eq!(condition(&status(&cluster, "web"), "Degraded").0, "False", "each was replaced");
+    outrider.end();
+}
+
+/// The template of the workload has an older form of one of them, so that its new pods never get the current one.
+#[test]
+#[ignore = "needs a control plane: make test"]
+fn of_two_sets_that_recreate_the_pods_of_one_workload_each_evicts_as_many_as_it_has_to() {
+    const FEW: usize = 4;
+    let (cluster, outrider) = stage();
+    let start = Instant::now();
+    applied(&cluster, &set("web", "1", "1"));
+    let mesh = set("web", "1", "1, recreate: true")
+        .replace("name: web", "name: mesh")
+        .replace("name: proxy", "name: mesh")
+        .replace("name: native", "name: late");
+    applied(&cluster, &mesh);
+    wait_ready(&cluster, "web");
+    wait_ready(&cluster, "mesh");
+    let record = json!({"mesh": {"hash": "v1:0000000000000000", "containers": ["mesh"]}}).to_string();
+    let mut workload: Value = serde_json::from_str(
+        &cluster
+            .kubectl_ok(
+                &["create", "-n", "default", "--dry-run=client", "-o", "json", "-f", "-"],
+                Some(&deployment("web", FEW)),
+            )
+            .unwrap(),
+    )
+    .unwrap();
+    let template = &mut workload["spec"]["template"];
+    template["metadata"]["annotations"]["outrider.dev/injected"] = record.into();
+    let older = json!({"name": "mesh", "image": "proxy:0", "env": [{"name": "IS_INJECTED", "value": "true"}]});
+    template["spec"]["containers"].as_array_mut().unwrap().push(older);
+    applied(&cluster, &workload.to_string());
+    eventually("all are there", || counts(&cluster, "web") == [4; 4] && counts(&cluster, "mesh") == [4, 0, 4, 0]);
+    let before = pods(&cluster, "web");
+    rest_of_pause(start);
+    applied(&cluster, &with_env("1"));
+    eventually("all have the form of one", || counts(&cluster, "web") == [4; 4] && all_are_new(&cluster));
+    let degraded = || condition(&status(&cluster, "mesh"), "Degraded");
+    eventually("new pods lack that of the other", || degraded() == reason("True", "NewPodsOutdated"));
+    let after = evictions(&cluster);
+    assert!((FEW..=FEW + 1).contains(&after), "{after} evictions");
+    sleep(Duration::from_secs(10));
+    assert_eq!(evictions(&cluster), after, "and no more");
+    assert!(uids(&before).is_disjoint(&uids(&pods(&cluster, "web"))));
     outrider.end();
 }

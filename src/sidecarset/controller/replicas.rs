@@ -346,6 +346,11 @@ mod tests {
     #[tokio::test]
     async fn without_an_entry_for_pods_no_replica_is_called() {
         assert_eq!(known_with(slice(&[], json!(true)), json!([])).await, Knowledge::NotRegistered);
+        let doubt = known_with(slice(&[], json!(true)), json!([])).await.doubt().unwrap();
+        assert!(doubt.contains("no entry for pods"), "{doubt}");
+        assert_eq!(known(slice(&[], json!(true))).await.doubt(), None);
+        let doubt = Knowledge::Lacking("r".to_owned()).doubt().unwrap();
+        assert!(doubt.contains("the replica at r does not know"), "{doubt}");
     }
 
     #[tokio::test]

@@ -77,6 +77,7 @@ pub enum EvictionsWait {
 }
 
 /// A place that an eviction takes.
+#[allow(clippy::struct_excessive_bools)] // facts that do not depend on each other
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Vacancy {
     /// Namespace of the pod that was evicted.
