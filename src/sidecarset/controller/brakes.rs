@@ -84,10 +84,14 @@ impl Brakes {
         at: Instant,
     ) {
         let of_set = self.sets.entry(set.into()).or_default();
-        let last =
-            Number { all: of_set.evicted, here: of_set.by_namespace.get(namespace).copied().unwrap_or_default() };
-        of_set.failed.retain(|failed| (failed.owner, failed.what) != (owner, what) && failed.is_lately(at));
-        let (namespace, number) = (Arc::clone(namespace), number.unwrap_or(last));
+        of_set.failed.retain(|failed| failed.is_lately(at));
+        if of_set.failed.iter().any(|failed| (failed.owner, failed.what) == (owner, what)) {
+            return;
+        }
+        let here = of_set.by_namespace.get(namespace).copied().unwrap_or_default();
+        // What came of it may be seen before its answer.
+        let number = number.filter(|number| *number != Number::default());
+        let (namespace, number) = (Arc::clone(namespace), number.unwrap_or(Number { all: of_set.evicted, here }));
         of_set.failed.push(Failed { owner, namespace, number, what, at });
     }
 

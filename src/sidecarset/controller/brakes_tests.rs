@@ -78,6 +78,22 @@ fn what_an_earlier_leader_has_found_of_a_workload_counts_once() {
         brakes.note("a", (u64::from(namespace.as_bytes()[0]), &namespace), Failure::Outdated, None, now);
     }
     assert!(brakes.hold("a", now).is_some() && brakes.halted("a", now).is_empty());
+    // It is read again with each judgement on a pod, and is no later for that.
+    let later = now + FAILED_FOR / 2;
+    brakes.note("a", (u64::from(b'x'), &"x".into()), Failure::Outdated, None, later);
+    assert_eq!(brakes.hold("a", now + FAILED_FOR), None);
+}
+
+/// The watch is faster than the answer.
+#[test]
+fn a_failure_that_is_seen_before_the_answer_to_its_eviction_counts_as_one_of_the_last() {
+    let now = NOW();
+    let mut brakes = after(&[("x", FINE); 20], now);
+    for (owner, namespace) in (1..).zip(["x", "y", "z"]) {
+        brakes.note("a", (owner, &namespace.into()), Failure::NotReplaced, Some(Number::default()), now);
+        brakes.count("a", &namespace.into());
+    }
+    assert!(brakes.hold("a", now).is_some());
 }
 
 #[test]

@@ -165,7 +165,10 @@ impl Evictions {
                 let lacks =
                     |pod: &PodRecord| set.selector.matches(&pod.labels) && pod.hash_of(&set.name) != Some(&*set.hash);
                 if newer.is_empty() {
-                    workload.lose(set, key.clone(), since, pods, owner, now);
+                    // What this leader has found itself is newer.
+                    if workload.lost.is_none() {
+                        workload.lose(set, key.clone(), since, pods, owner, now);
+                    }
                     let is_lately = u64::from(seconds_now().saturating_sub(since)) < FAILED_FOR.as_secs();
                     failure = is_lately.then_some(Failure::NotReplaced);
                 } else {
@@ -283,7 +286,10 @@ impl Evictions {
         let has_it = |pod: &PodRecord| pod.active && pod.hash_of(&set.name) == Some(&*set.hash);
         let all = || pods.carrying(&set.name).filter(|(_, pod)| has_it(pod));
         let serving: HashSet<&str> = all().filter(|(_, pod)| serves(pod)).map(|(key, _)| &*key.namespace).collect();
-        let is_left = |key: &PodKey, pod: &PodRecord| !serves(pod) && !serving.contains(&*key.namespace);
+        // One that was changed in place keeps a place of its own.
+        let is_left = |key: &PodKey, pod: &PodRecord| {
+            !serves(pod) && !pod.is_touched(&set.name) && !serving.contains(&*key.namespace)
+        };
         for (key, pod) in all().filter(|(key, pod)| is_replaced(pod) && is_left(key, pod)) {
             let age = Duration::from_secs(seconds_now().saturating_sub(pod.facts.created).into());
             let gone = now.checked_sub(age.min(OVERDUE_AFTER)).unwrap_or(now);

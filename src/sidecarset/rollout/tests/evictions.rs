@@ -115,7 +115,7 @@ fn two_budgets_about_one_pod_are_the_reason_only_if_nothing_goes_on() {
     };
     assert!(matches!(waits(&[]), Waits::SeveralDisruptions(..)));
     assert_eq!(waits(&[vacancy(2)]), Waits::Evictions(EvictionsWait::Successors));
-    // Labels that are not kept may be what tells the budgets apart: the API server is asked.
+    // Labels that are not kept may be what distinguishes the budgets: the API server is asked.
     let clipped = [TestPod { some_left_out: true, ..evictable(0, "default") }];
     assert_eq!(within(&clipped, &budgets, &[]).0.len(), 1);
 }
