@@ -17,12 +17,14 @@ pub fn serves(pod: &PodRecord) -> bool {
 /// Whether the pods of the workload are of two templates: its controller is replacing them itself, and which of its new pods are in the
 /// place of evicted ones could not be found out.
 pub fn is_rolling(pods: &PodIndex, owner: u64) -> bool {
-    let template =
-        |pod: &PodRecord| pod.labels.iter().find_map(|(key, it)| (key == TEMPLATE_HASH_LABEL).then(|| it.to_owned()));
     let active = pods.of_workload(owner).filter(|(_, pod)| pod.active);
     let mut templates = active.filter_map(|(_, pod)| template(pod));
     let first = templates.next();
     templates.any(|other| Some(other) != first)
+}
+
+fn template(pod: &PodRecord) -> Option<&str> {
+    pod.labels.iter().find_map(|(key, value)| (key == TEMPLATE_HASH_LABEL).then_some(value))
 }
 
 /// Whether the pod of a workload ends that cannot have the set's form.
