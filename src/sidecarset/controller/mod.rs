@@ -183,12 +183,8 @@ impl Controller {
         let revision = self.revisions.keep(&set, compiled, &members.hashes).await;
         let rolled = match &revision {
             Ok(_) => {
-                let new_pods_lack_it = if !knowledge.is_of_all() || covered == Some(false) || compiled.paused {
-                    Some("see the condition Ready".to_owned())
-                } else {
-                    self.doubt(&set, compiled, counts, &knowledge).await
-                };
-                let new_pods_lack_it = new_pods_lack_it.as_deref();
+                let doubt = self.doubt(&set, compiled, counts, (&knowledge, covered)).await;
+                let new_pods_lack_it = doubt.as_deref();
                 let rollout = Rollout { set: compiled, members: &members, snapshot: &snapshot, new_pods_lack_it };
                 self.rollouts.run(rollout, || self.is_current(compiled)).await
             }
@@ -264,15 +260,18 @@ impl Controller {
         (found, again)
     }
 
-    /// Why replicas may not give new pods the form of a set any more that has said once that they do. They are asked again while pods are
-    /// to be evicted for it: nothing else shows that the webhook configuration has been deleted since.
+    /// Why not every replica may give new pods the form of the set. Of a set that has said once that they do, replicas are asked again while pods
+    /// are to be evicted for it: nothing else shows that the webhook configuration has been deleted since.
     async fn doubt(
         &self,
         set: &SetRecord,
         compiled: &Arc<CompiledSet>,
         counts: Counts,
-        knowledge: &Knowledge,
+        (knowledge, covered): (&Knowledge, Option<bool>),
     ) -> Option<String> {
+        if !knowledge.is_of_all() || covered == Some(false) || compiled.paused {
+            return Some("see the condition Ready".to_owned());
+        }
         let is_rolled_out = counts.updated_pods == counts.matched_pods;
         if *knowledge != Knowledge::AsTold || is_rolled_out || !self.rollouts.recreates(compiled) {
             return None;
