@@ -58,6 +58,8 @@ pub struct Evicted {
     // Pods of the workload that were seen up to this count were there before.
     seen: u32,
     gone: Option<Instant>,
+    // The same, whatever has become of successors since.
+    ended: Option<Instant>,
     /// The new pod in its place, by key and uid. No other eviction has the same.
     pub successor: Option<(PodKey, u64)>,
     /// Whether it is known if the successor has the form, or that does not matter any more.
@@ -85,6 +87,7 @@ impl Evicted {
             asked: seconds_now(),
             seen,
             gone: None,
+            ended: None,
             successor: None,
             is_judged: false,
             is_orphan: false,
@@ -96,7 +99,7 @@ impl Evicted {
     pub fn of_earlier_leader(set: &CompiledSet, (key, uid): (PodKey, u64), seen: u32, gone: Instant) -> Self {
         let successor = Some((key.clone(), uid));
         let is_judged = true;
-        Self { gone: Some(gone), successor, is_judged, ..Self::new(set, (key, 0), seen, true, gone) }
+        Self { gone: Some(gone), ended: Some(gone), successor, is_judged, ..Self::new(set, (key, 0), seen, true, gone) }
     }
 
     /// Whether an earlier leader may have evicted it, as far as is known.
@@ -145,8 +148,8 @@ impl Evicted {
     /// Takes in which pods the workload has by now.
     pub fn see(&mut self, pods: &ByUid<'_>, now: Instant) {
         match pods.get(&self.uid) {
-            Some(_) => self.gone = None,
-            None => _ = self.gone.get_or_insert(now),
+            Some(_) => (self.gone, self.ended) = (None, None),
+            None => _ = (self.gone.get_or_insert(now), self.ended.get_or_insert(now)),
         }
         let is_left = |uid: u64| pods.get(&uid).is_some_and(|pod| pod.active);
         if self.successor.as_ref().is_some_and(|(_, uid)| !is_left(*uid)) {
@@ -195,6 +198,11 @@ impl Evicted {
     /// Whether that, or the end of the last successor, was so long ago.
     pub fn is_gone_for(&self, time: Duration, now: Instant) -> bool {
         self.gone.is_some_and(|gone| now.saturating_duration_since(gone) >= time)
+    }
+
+    /// Whether the pod itself has ended so long ago: who deletes its successors again and again gains no time.
+    pub fn has_ended_for(&self, time: Duration, now: Instant) -> bool {
+        self.ended.is_some_and(|ended| now.saturating_duration_since(ended) >= time)
     }
 
     /// Whether no new pod has come in the time in which workloads create one.

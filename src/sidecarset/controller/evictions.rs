@@ -130,9 +130,16 @@ impl Evictions {
         self.workloads.values().flat_map(|workload| &workload.evicted).map(|evicted| evicted.uid).collect()
     }
 
-    /// Whether the pod of the workload is to stay until the set for which another was evicted in its place has seen what it has.
-    pub fn is_unjudged(&self, pod: &PodRecord) -> bool {
-        self.workloads.get(&pod.facts.owner).is_some_and(|workload| workload.is_unjudged(pod.facts.uid))
+    /// Pods by uid that stay until the set for which another was evicted in their place has seen what they have.
+    pub fn unjudged(&self) -> HashSet<u64> {
+        let evicted = self.workloads.values().flat_map(|workload| &workload.evicted);
+        let unjudged = evicted.filter(|evicted| !evicted.is_judged).filter_map(|evicted| evicted.successor.as_ref());
+        unjudged.map(|(_, uid)| *uid).collect()
+    }
+
+    /// Whether a pod of the workload is evicted, for whichever set, and that is not over.
+    pub fn has_places(&self, owner: u64) -> bool {
+        self.workloads.get(&owner).is_some_and(|workload| !workload.evicted.is_empty())
     }
 
     /// Whether pods of the workload are evicted for this form of the set.
@@ -224,10 +231,9 @@ impl Evictions {
             for evicted in workload.evicted.iter().filter(|evicted| evicted.is_of(&set.name)) {
                 let ends = pods.get(&evicted.key).is_some_and(|pod| pod.is_terminating && pod.facts.uid == evicted.uid);
                 let is_overdue = match &evicted.successor {
-                    None if evicted.is_gone() => workload.lost.is_some(),
+                    None if evicted.is_gone() && workload.lost.is_some() => true,
                     _ if ends => evicted.age(now) >= OVERDUE_AFTER,
-                    None => false,
-                    Some(_) => evicted.is_gone_for(OVERDUE_AFTER, now) && *form_serves,
+                    _ => evicted.has_ended_for(OVERDUE_AFTER, now) && *form_serves,
                 };
                 vacancies.push(Vacancy {
                     namespace: Arc::clone(&workload.namespace),
@@ -272,7 +278,8 @@ impl Evictions {
         }
         let term = now.saturating_duration_since(self.since);
         of_set.is_whole = term >= LEADER_PAUSE && (term >= OVERDUE_AFTER || !is_awaited(set, pods));
-        let was_there = of_set.first.saturating_duration_since(self.since) < OVERDUE_AFTER;
+        // Not where the set evicts pods only since later.
+        let was_there = of_set.first.saturating_duration_since(self.since) < OVERDUE_AFTER && term < OVERDUE_AFTER * 2;
         let is_whole = of_set.is_whole;
         if is_whole && was_there {
             self.take_in(set, pods, now);

@@ -113,12 +113,12 @@ fn a_new_pod_that_another_set_sees_first_is_judged_by_the_set_that_it_came_for()
     stage.comes("new-2", &current, true);
     assert_eq!((stage.vacant(), stage.allowance()), (0, Allowance::Free));
     let new = stage.member("new-2").1;
-    assert!(stage.evictions.is_unjudged(&new), "it stays until that is known");
+    assert!(stage.evictions.unjudged().contains(&new.facts.uid), "it stays until that is known");
     assert_eq!(stage.vacant_for(&other, Duration::ZERO), 0);
     let owner = new.facts.owner;
     assert_eq!(stage.evictions.allowance(&other, owner), Allowance::Barred(Bar::Outdated));
     assert_eq!((stage.vacant(), stage.allowance()), (0, Allowance::Free));
-    assert!(!stage.evictions.is_unjudged(&new));
+    assert!(!stage.evictions.unjudged().contains(&new.facts.uid));
 }
 
 #[test]
@@ -223,4 +223,20 @@ fn a_workload_that_replaced_no_pod_of_one_set_is_named_by_each_set_whose_pods_it
     let owner = stage.member("left").1.facts.owner;
     let of = |owners: &[u64]| stage.evictions.barred(&other, &owners.iter().copied().collect()).not_replaced.0;
     assert_eq!((of(&[owner]), of(&[owner + 1])), (1, 0));
+}
+
+#[test]
+fn who_deletes_new_pods_that_are_not_ready_again_and_again_holds_up_others_no_longer_for_it() {
+    let mut stage = Stage::of(&["p", "left"]);
+    stage.evict("p");
+    stage.gone("p");
+    let current = stage.current();
+    stage.show(&of("other", "o", &current, true));
+    for n in 0..4 {
+        let (name, time) = (format!("new-{n}"), OVERDUE_AFTER / 3 * n);
+        stage.comes(&name, &current, false);
+        let places = stage.vacancies_after(time);
+        assert_eq!(places.iter().map(|it| it.is_overdue).collect::<Vec<_>>(), [n == 3], "{n}");
+        stage.gone(&name);
+    }
 }

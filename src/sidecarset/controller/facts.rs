@@ -28,6 +28,8 @@ pub struct PodFacts {
     pub is_assigned: bool,
     /// Whether it is to end, as the pods of Jobs are.
     pub ends: bool,
+    /// Whether its controller may create no new pod while another one is not ready, as a `StatefulSet`.
+    pub is_ordered: bool,
 }
 
 /// After so long every controller has seen that a pod is not ready.
@@ -73,6 +75,7 @@ impl PodFacts {
             },
             is_assigned: !node.is_empty(),
             ends: matches!(policy, Some("Never" | "OnFailure")) || controller.is_some_and(|owner| owner.kind == "Job"),
+            is_ordered: controller.is_some_and(|owner| owner.kind == "StatefulSet"),
         }
     }
 }

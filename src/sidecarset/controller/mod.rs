@@ -260,8 +260,8 @@ impl Controller {
         (found, again)
     }
 
-    /// Why not every replica may give new pods the form of the set. Of a set that has said once that they do, replicas are asked again while pods
-    /// are to be evicted for it: nothing else shows that the webhook configuration has been deleted since.
+    /// Why not every replica may give new pods the form of the set. Of a set that has said once that they do, replicas are asked again
+    /// while pods are to be evicted for it: nothing else shows that the webhook configuration has been deleted since.
     async fn doubt(
         &self,
         set: &SetRecord,

@@ -347,3 +347,25 @@ async fn pods_that_are_not_told_yet_why_they_stay_are_told_at_once() {
         .collect();
     assert_eq!(said.len(), MOST + 8, "all but the evicted one, and the new one");
 }
+
+/// Its controller creates one pod after the other, and none while another one is not ready.
+#[tokio::test]
+async fn pods_of_a_stateful_set_are_evicted_one_at_a_time_while_all_others_serve() {
+    let mut owner = owned_by("s");
+    owner[0]["kind"] = "StatefulSet".into();
+    let env = json!({"env": [{"name": "A", "value": "b"}]});
+    let stage = Stage::of(4, &recreate(9), &env, |_| owner.clone());
+    for round in 1..=3 {
+        let found = stage.settle().await;
+        assert_eq!((stage.evictions(), found.waits), (round, Waits::Evictions(EvictionsWait::Successors)));
+        stage.end_evicted();
+        stage.show(&format!("new{round}"), &stage.current(), false, owner.clone());
+        stage.settle().await;
+        assert_eq!(stage.evictions(), round, "the new one does not serve");
+        stage.show(&format!("new{round}"), &stage.current(), true, owner.clone());
+    }
+    // A pod that fails by itself keeps the controller from creating others.
+    stage.show("new1", &stage.current(), false, owner.clone());
+    stage.settle().await;
+    assert_eq!(stage.evictions(), 3);
+}

@@ -92,7 +92,7 @@ impl ApiServer {
 
 /// The owner of a pod.
 pub fn owned_by(name: &str) -> Value {
-    json!([{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": name, "uid": "s", "controller": true}])
+    json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": "s", "controller": true}])
 }
 
 impl Stage {
@@ -347,7 +347,7 @@ async fn changed_under(policy: &str, partition: &str) -> Vec<usize> {
 #[tokio::test]
 async fn a_percentage_of_a_partial_injection_keeps_running_pods_of_the_workloads_whose_new_pods_get_the_older_form() {
     use engine::sidecarset::workload::Workload;
-    let bucket = |n: &usize| Workload { namespace: "default", kind: "Pod", name: &format!("p{n}") }.bucket("a");
+    let bucket = |n: &usize| Workload { namespace: "default", kind: "ReplicaSet", name: &format!("s{n}") }.bucket("a");
     let included: Vec<usize> = (0..40).filter(|n| bucket(n) >= 5_000).collect();
     assert!((1..40).contains(&included.len()));
     assert_eq!(changed_under("Partial", "50%").await, included);

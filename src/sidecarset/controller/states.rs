@@ -8,13 +8,14 @@ use engine::sidecarset::compiled::CompiledSet;
 
 use crate::sidecarset::controller::bar::Allowance;
 use crate::sidecarset::controller::evictions::Evictions;
+use crate::sidecarset::controller::facts::PodFacts;
 use crate::sidecarset::controller::ledger::Ledger;
 use crate::sidecarset::controller::members::Member;
 use crate::sidecarset::controller::memory::Memory;
 use crate::sidecarset::controller::pods::{PodIndex, PodKey};
 use crate::sidecarset::controller::record::PodRecord;
 use crate::sidecarset::controller::rollout::Rollout;
-use crate::sidecarset::controller::signs::{is_replaced, is_rolling};
+use crate::sidecarset::controller::signs::{is_replaced, is_rolling, serves};
 use crate::sidecarset::controller::upgradable::barred;
 use crate::sidecarset::rollout::strategy::Strategy;
 use crate::sidecarset::rollout::{EvictionsWait, Form, PodState, Waits};
@@ -37,6 +38,8 @@ pub struct Hold {
     pub all: Option<EvictionsWait>,
     /// Workloads whose controllers are replacing their pods themselves.
     pub rolling: HashSet<u64>,
+    /// Workloads whose controllers may create no new pod now, as one of their pods does not serve.
+    pub stuck: HashSet<u64>,
 }
 
 impl<'m> States<'m> {
@@ -105,7 +108,12 @@ pub fn hold(
     let is_old =
         |(_, pod): &&Member| pod.facts.owner != 0 && pod.hash_of(&rollout.set.name) != Some(&*rollout.set.hash);
     let owners: HashSet<u64> = members.iter().filter(is_old).map(|(_, pod)| pod.facts.owner).collect();
+    let is_stuck = |owner: &u64| {
+        let mut pods = pods.of_workload(*owner).filter(|(_, pod)| pod.active && pod.facts.is_ordered);
+        pods.any(|(_, pod)| !serves(pod))
+    };
     Hold {
+        stuck: owners.iter().copied().filter(is_stuck).collect(),
         all: rollout.new_pods_lack_it.map(|why| EvictionsWait::NewPods(why.to_owned())).or(found),
         rolling: owners.into_iter().filter(|owner| is_rolling(pods, *owner)).collect(),
     }
@@ -117,6 +125,7 @@ struct Candidates<'c> {
     hold: Hold,
     evictions: &'c Evictions,
     halted: HashSet<&'c str>,
+    unjudged: HashSet<u64>,
     now: Instant,
     // Those that are evicted, or are to be in turn.
     keys: HashSet<PodKey>,
@@ -129,7 +138,8 @@ struct Candidates<'c> {
 impl<'c> Candidates<'c> {
     fn new(set: &'c CompiledSet, hold: Hold, evictions: &'c Evictions, now: Instant) -> Self {
         let halted = evictions.brakes().halted(&set.name, now);
-        Self { set, hold, evictions, halted, now, keys: HashSet::new(), stop: None, awaits_new_pods: false }
+        let unjudged = evictions.unjudged();
+        Self { set, hold, evictions, halted, unjudged, now, keys: HashSet::new(), stop: None, awaits_new_pods: false }
     }
 
     /// Says of a pod that only a new one can follow whether it may be evicted.
@@ -150,12 +160,19 @@ impl<'c> Candidates<'c> {
             self.stop.get_or_insert(stop);
         } else if is_blocked {
             // It is evicted in turn as well, as soon as the API server does it.
-        } else if allowance == Allowance::Awaiting || self.evictions.is_unjudged(pod) {
+        } else if allowance == Allowance::Awaiting || self.has_to_wait(pod) {
             state.form = Form::Awaiting;
             self.awaits_new_pods = true;
         } else {
-            state.is_first = allowance == Allowance::First;
+            state.is_first = allowance == Allowance::First || pod.facts.is_ordered;
         }
+    }
+
+    /// Whether another set has to see first what the pod has, or the workload is to create other pods before this one.
+    fn has_to_wait(&self, pod: &PodRecord) -> bool {
+        let PodFacts { uid, owner, is_ordered, .. } = pod.facts;
+        let is_stuck = serves(pod) && self.hold.stuck.contains(&owner);
+        self.unjudged.contains(&uid) || (is_ordered && (is_stuck || self.evictions.has_places(owner)))
     }
 
     fn stop_of(&self, key: &PodKey, pod: &PodRecord) -> Option<EvictionsWait> {

@@ -109,8 +109,11 @@ impl Workload {
         gone: Instant,
     ) {
         if !self.used.contains(&successor.1) && !self.is_successor(successor.1) {
-            let seen = self.see(pods);
-            self.evicted.push(Evicted::of_earlier_leader(set, successor, seen, gone));
+            // Once for all of them.
+            if !self.seen.contains_key(&successor.1) {
+                self.see(pods);
+            }
+            self.evicted.push(Evicted::of_earlier_leader(set, successor, self.count, gone));
         }
     }
 
@@ -165,11 +168,6 @@ impl Workload {
     /// Whether the pod of this uid is in the place of an evicted one.
     pub fn is_successor(&self, uid: u64) -> bool {
         self.evicted.iter().any(|evicted| has_successor(evicted, uid))
-    }
-
-    /// Whether the pod of this uid is in the place of one that was evicted for another set, which has not seen yet whether it has its form.
-    pub fn is_unjudged(&self, uid: u64) -> bool {
-        self.evicted.iter().any(|evicted| !evicted.is_judged && has_successor(evicted, uid))
     }
 
     /// Whether the condition of the pod of this uid says why it is not evicted for the set.
