@@ -42,9 +42,6 @@ pub struct Metadata<'a> {
     name: Text<'a>,
     #[serde(borrow, deserialize_with = "borrowed_map::annotations")]
     annotations: Option<BorrowedMap<'a>>,
-    /// When the claim was deleted, where it was.
-    #[serde(borrow)]
-    pub deletion_timestamp: Option<Text<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -29,7 +29,9 @@ pub(super) fn calling(
     errors: &mut ErrorList,
 ) -> (Option<FailurePolicy>, Option<u8>) {
     match Plugin::named(&spec.plugin) {
-        Some(Plugin::OwnerReferencesPermissionEnforcement) => (policy.or(Some(FailurePolicy::Ignore)), seconds),
+        Some(Plugin::OwnerReferencesPermissionEnforcement | Plugin::StorageObjectInUseProtection) => {
+            (policy.or(Some(FailurePolicy::Ignore)), seconds)
+        }
         Some(plugin) if plugin.never_fails() => {
             let (what, waiting) = match plugin {
                 Plugin::EventRateLimit => {

@@ -20,8 +20,7 @@ const CLAIMS: &[Resource] =
 /// What a claim asks for is changed by few updates: without us claims are bound and finalizers removed all the same.
 const RESIZES: MatchCondition = MatchCondition {
     name: concat!(api_domain!(), "/resources-change"),
-    expression: "!has(oldObject.metadata.deletionTimestamp) && has(object.spec.resources) && \
-                 (!has(oldObject.spec.resources) || object.spec.resources != oldObject.spec.resources)",
+    expression: "has(object.spec.resources) && (!has(oldObject.spec.resources) || object.spec.resources != oldObject.spec.resources)",
 };
 
 /// The rule.
@@ -61,9 +60,6 @@ impl Validating<Snapshot> for ResizeValidation {
     ) -> Result<(), Unserved> {
         findings.reason = reasons::NO_MATCH;
         let Some((new, Some(old))) = findings.stored(request) else { return Ok(()) };
-        if old.even_if_cut().metadata.deletion_timestamp.is_some() {
-            return Ok(());
-        }
         let chosen = |one: &CompiledPlugin| self.group.has(one, Plugin::PersistentVolumeClaimResize, snapshot);
         let concerned = concerned(snapshot, &request.namespace, &request.user_info, chosen)?;
         findings.warnings.extend(concerned.warnings);

@@ -197,7 +197,7 @@ fn hazard_2_an_event_is_never_lost_because_no_replica_answers() {
 
 #[test]
 fn hazard_3_what_isolates_refuses_while_no_replica_answers_unless_its_object_says_otherwise() {
-    let open = ["eventratelimit", "ownerreferences", "podtopologylabels"];
+    let open = ["eventratelimit", "ownerreferences", "podtopologylabels", "storageobjectinuseprotection"];
     for entry in entries() {
         let is_open = open.contains(&plugin_of(&entry.rule));
         assert_eq!(entry.failure_policy == FailurePolicy::Ignore, is_open, "{}", entry.name);

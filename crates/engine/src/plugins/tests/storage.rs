@@ -200,11 +200,11 @@ fn a_claim_that_grows_waits_for_the_classes_and_nothing_else_does() {
 }
 
 #[test]
-fn claims_that_go_are_left_alone_whatever_they_ask_for() {
+fn a_claim_that_goes_grows_no_more_than_another() {
     let mut old = claim(json!("1Gi"), &json!("silver"), "Bound");
     old["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
     let new = claim(json!("2Gi"), &json!("silver"), "Bound");
-    assert_eq!(resized(&resizing(json!({})), &old, &new).unwrap().decision, Decision::Allowed);
+    assert_eq!(resized(&resizing(json!({})), &old, &new).unwrap().decision, Decision::Denied);
 }
 
 #[test]
