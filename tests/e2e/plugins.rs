@@ -3,6 +3,7 @@
 use std::fs;
 
 use cluster::{Cluster, Options};
+use engine::plugins::Plugin;
 use serde_json::{Value, json};
 
 use crate::process::{Outrider, eventually, install, service_account};
@@ -169,7 +170,7 @@ fn the_definition_and_the_webhook_say_what_is_wrong() {
     );
     assert!(change.unwrap().stderr.contains("immutable"));
     let table = cluster.kubectl_ok(&["get", "admissionplugins"], None).unwrap();
-    assert_eq!(table.lines().count(), 16, "{table}");
+    assert_eq!(table.lines().count(), 1 + Plugin::ALL.len(), "{table}");
     let has_mode = |line: &str| ["Enforce", "Warn", "Audit", "Off"].iter().any(|mode| line.contains(mode));
     assert!(table.lines().skip(1).all(has_mode), "the mode of an object that names none: {table}");
     // There is no Secret with a backend to review images.
