@@ -57,7 +57,6 @@ mod process;
 mod project_config;
 #[path = "../chart/promtool.rs"]
 mod promtool;
-mod recreate;
 mod refusals;
 mod replicas;
 mod rollout;

@@ -9,11 +9,6 @@ use crate::names::UPGRADABLE;
 
 /// A pod that carries the sets named, ready or not.
 pub fn pod(name: &str, app: &str, sets: &[(&str, &str)], ready: bool) -> WatchedPod {
-    labelled(name, &json!({"app": app}), sets, ready)
-}
-
-/// The same, with these labels.
-pub fn labelled(name: &str, labels: &serde_json::Value, sets: &[(&str, &str)], ready: bool) -> WatchedPod {
     let injected: serde_json::Map<String, serde_json::Value> = sets
         .iter()
         .map(|(set, hash)| ((*set).to_owned(), json!({"hash": hash, "containers": [format!("{set}-c")]})))
@@ -22,7 +17,7 @@ pub fn labelled(name: &str, labels: &serde_json::Value, sets: &[(&str, &str)], r
     containers.push(json!({"name": "app"}));
     serde_json::from_value(json!({
         "metadata": {
-            "namespace": "default", "name": name, "labels": labels,
+            "namespace": "default", "name": name, "labels": {"app": app},
             "annotations": {engine::sidecarset::injection::INJECTED_ANNOTATION: json!(injected).to_string()},
         },
         "spec": {"containers": containers, "nodeName": "n"},
