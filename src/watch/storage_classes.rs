@@ -1,13 +1,15 @@
 //! The watch of `StorageClass`es, which is there only while a plugin reads them.
 
+use std::collections::BTreeMap;
+
 use engine::plugins::compiled::{CompiledPlugin, Settings};
 use engine::plugins::storage_classes::StorageClass;
 use engine::snapshot::builder::SnapshotBuilder;
 use engine::snapshot::collection::Change;
 use k8s_openapi::api::storage::v1::StorageClass as Resource;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::ResourceExt as _;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use crate::watch::resource_of_kind;
 use crate::watch::while_read::WhileRead;
@@ -16,11 +18,26 @@ use crate::watch::while_read::WhileRead;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SlimClass {
+    #[serde(default, deserialize_with = "metadata_that_is_read")]
     metadata: ObjectMeta,
     allow_volume_expansion: Option<bool>,
 }
 
 resource_of_kind!(SlimClass: Resource);
+
+/// The rest, as managedFields, is skipped: a user may write a megabyte of it.
+fn metadata_that_is_read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Read {
+        name: Option<String>,
+        resource_version: Option<String>,
+        creation_timestamp: Option<Time>,
+        annotations: Option<BTreeMap<String, String>>,
+    }
+    let Read { name, resource_version, creation_timestamp, annotations } = Read::deserialize(deserializer)?;
+    Ok(ObjectMeta { name, resource_version, creation_timestamp, annotations, ..ObjectMeta::default() })
+}
 
 /// Every class.
 pub struct StorageClasses;

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::plugins::{apply, plugin, served, small};
 use crate::plugins_asking::{programmed, run};
+use crate::process::eventually;
 
 fn priority(name: &str, value: i64, more: &Value) -> Value {
     let mut class = json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value});
@@ -60,7 +61,7 @@ fn a_priority_class_of_a_namespace_comes_out_as_one_that_the_pod_names() {
     assert_eq!(stored(&both, "open")["priority"], 1_000);
     apply(&both, &[priority("usual", 10, &json!({"globalDefault": true}))]);
     let mut round = 0;
-    crate::process::eventually("the default of the cluster is in force", || {
+    eventually("the default of the cluster is in force", || {
         round += 1;
         run(&both, "create", "", &[pod(&format!("defaulted-{round}"), &json!({}))]);
         assert_eq!(stored(&both, &format!("defaulted-{round}")), stored(&original, "named"));
@@ -102,7 +103,7 @@ fn a_runtime_class_of_a_namespace_comes_out_as_one_that_the_pod_names() {
 /// Waits until a pod without a class is refused with these words.
 fn cluster_refuses(cluster: &Cluster, words: &str) {
     let mut round = 0;
-    crate::process::eventually("a class that does not exist is refused", || {
+    eventually("a class that does not exist is refused", || {
         round += 1;
         let said = run(cluster, "create", "", &[pod(&format!("refused-{round}"), &json!({}))]);
         said.iter().any(|line| line.contains(words))

@@ -37,11 +37,16 @@ fn claims(prefix: &str) -> Vec<Value> {
     (0..size(150)).map(&mut one).collect()
 }
 
-fn classes_of(cluster: &Cluster) -> BTreeMap<String, Value> {
-    let list = cluster.kubectl_ok(&["get", "persistentvolumeclaims", "-o", "json"], None).unwrap();
+/// A field of every object of these kinds, by its name.
+fn by_name(cluster: &Cluster, kinds: &str, pointer: &str) -> BTreeMap<String, Value> {
+    let list = cluster.kubectl_ok(&["get", kinds, "-o", "json"], None).unwrap();
     let list: Value = serde_json::from_str(&list).unwrap();
-    let class = |claim: &Value| (claim["metadata"]["name"].to_string(), claim["spec"]["storageClassName"].clone());
-    list["items"].as_array().unwrap().iter().map(class).collect()
+    let field = |it: &Value| (it["metadata"]["name"].to_string(), it.pointer(pointer).cloned().unwrap_or_default());
+    list["items"].as_array().unwrap().iter().map(field).collect()
+}
+
+fn classes_of(cluster: &Cluster) -> BTreeMap<String, Value> {
+    by_name(cluster, "persistentvolumeclaims", "/spec/storageClassName")
 }
 
 #[test]
@@ -150,11 +155,7 @@ fn objects_of_storage() -> Vec<Value> {
 }
 
 fn finalizers(cluster: &Cluster) -> BTreeMap<String, Value> {
-    let kinds = "persistentvolumeclaims,persistentvolumes,volumeattributesclasses";
-    let list = cluster.kubectl_ok(&["get", kinds, "-o", "json"], None).unwrap();
-    let list: Value = serde_json::from_str(&list).unwrap();
-    let key = |it: &Value| (it["metadata"]["name"].to_string(), it["metadata"]["finalizers"].clone());
-    list["items"].as_array().unwrap().iter().map(key).collect()
+    by_name(cluster, "persistentvolumeclaims,persistentvolumes,volumeattributesclasses", "/metadata/finalizers")
 }
 
 #[test]
@@ -208,10 +209,7 @@ fn grow(cluster: &Cluster) -> (Vec<String>, BTreeMap<String, Value>) {
         }
     }
     said.sort();
-    let list = cluster.kubectl_ok(&["get", "persistentvolumeclaims", "-o", "json"], None).unwrap();
-    let list: Value = serde_json::from_str(&list).unwrap();
-    let size = |it: &Value| (it["metadata"]["name"].to_string(), it["spec"]["resources"]["requests"].clone());
-    (said, list["items"].as_array().unwrap().iter().map(size).collect())
+    (said, by_name(cluster, "persistentvolumeclaims", "/spec/resources/requests"))
 }
 
 #[test]

@@ -148,16 +148,15 @@ fn contradiction(one: &Settings, other: &Settings) -> Option<(&'static str, Stri
         }
         Settings::DefaultStorageClass(a) => {
             let Settings::DefaultStorageClass(b) = other else { return None };
-            (a.class != b.class)
-                .then(|| (".storageClassName", "has another class; the first by name counts".to_owned()))
+            other_class(".storageClassName", &a.class, &b.class)
         }
         Settings::Priority(a) => {
             let Settings::Priority(b) = other else { return None };
-            (a.name != b.name).then(|| (".priorityClassName", "has another class; the first by name counts".to_owned()))
+            other_class(".priorityClassName", &a.name, &b.name)
         }
         Settings::RuntimeClass(a) => {
             let Settings::RuntimeClass(b) = other else { return None };
-            (a.name != b.name).then(|| (".runtimeClassName", "has another class; the first by name counts".to_owned()))
+            other_class(".runtimeClassName", &a.name, &b.name)
         }
         // All of them must allow a request, and the limits of all hold: none takes anything from another. Two that add tolerations add
         // the same.
@@ -170,6 +169,10 @@ fn contradiction(one: &Settings, other: &Settings) -> Option<(&'static str, Stri
         | Settings::StorageObjectInUseProtection
         | Settings::PersistentVolumeClaimResize => None,
     }
+}
+
+fn other_class<C: PartialEq>(field: &'static str, one: &C, other: &C) -> Option<(&'static str, String)> {
+    (one != other).then(|| (field, "has another class; the first by name counts".to_owned()))
 }
 
 fn of_selectors(a: &PodNodeSelector, b: &PodNodeSelector) -> Option<(&'static str, String)> {

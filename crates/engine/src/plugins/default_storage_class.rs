@@ -6,13 +6,10 @@ use admission::review::null_as_default;
 use serde::Deserialize;
 
 use super::change::Change;
-use crate::plugins::storage_classes::StorageClasses;
+use crate::plugins::storage_classes::{StorageClasses, annotated};
 use crate::pod::borrowed_map::{self, BorrowedMap};
 use crate::pod::decoded::Limited;
 use crate::pod::limits::{self, Exceeded};
-
-/// Annotation of claims from before there was a field.
-pub const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
 
 /// The configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -100,7 +97,7 @@ impl Limited for ClaimFacts<'_> {
 impl ClaimFacts<'_> {
     /// What it says about its class.
     pub fn claimed(&self) -> Claimed<'_> {
-        let has_annotation = self.metadata.annotations.as_ref().is_some_and(|all| all.get(CLASS_ANNOTATION).is_some());
+        let has_annotation = annotated(self.metadata.annotations.as_ref()).is_some();
         match &self.spec.storage_class_name {
             _ if has_annotation => Claimed::Annotation,
             Some(class) => Claimed::Class(class),

@@ -10,9 +10,8 @@ use admission::review::null_as_default;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::default_storage_class::CLASS_ANNOTATION;
 use super::said_name;
-use super::storage_classes::StorageClasses;
+use super::storage_classes::{StorageClasses, annotated};
 use crate::pod::borrowed_map::{self, BorrowedMap};
 use crate::pod::decoded::Limited;
 use crate::pod::limits::{self, Exceeded};
@@ -83,8 +82,7 @@ impl SizedFacts<'_> {
 
     /// The class; empty where there is none.
     fn class(&self) -> &str {
-        let annotation = self.metadata.annotations.as_ref().and_then(|all| all.get(CLASS_ANNOTATION));
-        annotation.or(self.spec.storage_class_name.as_deref()).unwrap_or_default()
+        annotated(self.metadata.annotations.as_ref()).or(self.spec.storage_class_name.as_deref()).unwrap_or_default()
     }
 }
 

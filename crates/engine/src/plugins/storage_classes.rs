@@ -2,9 +2,20 @@
 
 use std::collections::BTreeMap;
 
+use crate::pod::borrowed_map::BorrowedMap;
+
 /// Annotations that make a class the default, the older one last (`IsDefaultAnnotation` of k8s.io/kubernetes/pkg/volume/util).
 const IS_DEFAULT: [&str; 2] =
     ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
+
+/// Annotation of claims from before there was a field.
+const OF_CLAIM: &str = "volume.beta.kubernetes.io/storage-class";
+
+/// The class that a claim with these annotations names in one of them, which goes before its field (`GetPersistentVolumeClaimClass` of
+/// k8s.io/component-helpers/storage/volume).
+pub fn annotated<'a>(annotations: Option<&'a BorrowedMap<'_>>) -> Option<&'a str> {
+    annotations?.get(OF_CLAIM)
+}
 
 /// A class.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -108,9 +108,7 @@ impl ResourcesPolicy {
             }
         }
     }
-}
 
-impl ResourcesPolicy {
     /// Limits a container to what the policy requests for it, where it has no limit and would get a lower one, with which the API server
     /// refuses the pod.
     pub fn limit(&self, defaults: &OwnDefaults, container: &mut RawObject) {

@@ -27,9 +27,9 @@ pub fn binds(plugins: &[(&Arc<CompiledPlugin>, bool)]) -> bool {
     plugins.iter().any(|(plugin, is_exempt)| plugin.mode == Mode::Enforce && !is_exempt)
 }
 
-/// The warnings of plugins that only report and cannot know what they would say.
+/// The warnings of plugins that cannot know what they would say: of those that only report, and offline of any that would refuse.
 pub fn cannot_tell(plugins: &[(&Arc<CompiledPlugin>, bool)], why: &str) -> Vec<String> {
-    let warning = plugins.iter().filter(|(plugin, is_exempt)| plugin.mode == Mode::Warn && !is_exempt);
+    let warning = plugins.iter().filter(|(plugin, is_exempt)| plugin.mode != Mode::Audit && !is_exempt);
     let text = |plugin: &CompiledPlugin| {
         format!("AdmissionPlugin {:?} ({}) cannot say whether it would refuse it: {why}", plugin.name, plugin.plugin)
     };

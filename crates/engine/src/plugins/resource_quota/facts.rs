@@ -15,6 +15,7 @@ use super::{Scope, Usage};
 use crate::plugins::amounts::{Amounts, add, amounts, amounts_of, sum};
 use crate::plugins::pod_facts::{Resources, is_best_effort};
 use crate::plugins::said_name;
+use crate::plugins::storage_classes::annotated;
 use crate::pod::borrowed_map::{self, BorrowedMap};
 use crate::pod::decoded::Limited;
 use crate::pod::limits::{self, Exceeded, at_most_or_none, cut};
@@ -22,8 +23,6 @@ use crate::resource_name::is_extended;
 
 /// End of the names of what is counted for a storage class.
 const OF_CLASS: &str = ".storageclass.storage.k8s.io/";
-/// The older place of a claim's class.
-const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
 
 /// A pod, a claim or a service.
 #[derive(Debug, Default, Deserialize)]
@@ -182,8 +181,7 @@ impl QuotaFacts<'_> {
     }
 
     fn claim_usage(&self, usage: &mut Usage) {
-        let class = self.metadata.annotations.as_ref().and_then(|all| all.get(CLASS_ANNOTATION));
-        let class = class.unwrap_or(&self.spec.storage_class_name);
+        let class = annotated(self.metadata.annotations.as_ref()).unwrap_or(&self.spec.storage_class_name);
         let of_class = |what: &str| format!("{class}{OF_CLASS}{what}");
         if !class.is_empty() {
             usage.insert(of_class("persistentvolumeclaims"), Quantity::from(1));
