@@ -213,6 +213,7 @@ impl<'u> Update<'u, '_> {
         let is_new = |must: &Must<'_>| names_before.as_ref().is_some_and(|names| !names.contains(must.name()));
         refusals.extend(self.asked_anew(&musts, &containers));
         refusals.extend(self.recorded_too_long(&musts, &containers));
+        refusals.extend(self.recorded_with_too_many(&musts));
         let is_recorded_anew = self.recorded_anew();
         let news = News { is_new: &is_new, is_recorded_anew: &|must| is_recorded_anew(must) };
         let groups = Group::all(&musts, &news, &containers);

@@ -12,10 +12,9 @@ impl Update<'_, '_> {
     /// Why the pod may not ask for anything else of musts that it carries.
     pub fn asked_anew(&self, musts: &[Must<'_>], containers: &Containers<'_>) -> Vec<String> {
         let Some(asked) = AskedAnew::read(&self.old.metadata, &self.new.metadata) else { return Vec::new() };
-        let carries = |must: &Must<'_>| must.names(containers).any(|name| containers.old.contains(name));
         let is_asked =
             |must: &Must<'_>| asked.concerns(must.set) || must.older_form().is_some_and(|form| asked.concerns(form));
-        let concerned = musts.iter().filter(|one| is_asked(one) && carries(one));
+        let concerned = musts.iter().filter(|one| is_asked(one) && carried(one, containers));
         let text = |one: &Must<'_>| {
             format!(
                 "{}, and what its annotation {OVERRIDES_ANNOTATION} asks of the set may not change in a running pod; recreate the pod",
@@ -29,13 +28,29 @@ impl Update<'_, '_> {
     pub fn recorded_too_long(&self, musts: &[Must<'_>], containers: &Containers<'_>) -> Option<String> {
         let [old, new] = [&self.old.metadata, &self.new.metadata]
             .map(|metadata| metadata.annotation(INJECTED_ANNOTATION).map_or(0, str::len));
-        let carried = musts.iter().find(|must| must.names(containers).any(|name| containers.old.contains(name)))?;
+        let first = musts.iter().find(|must| carried(must, containers))?;
         (new > RECORD_MAX_BYTES && new > old).then(|| {
             format!(
                 "{}, and the pod's annotation {INJECTED_ANNOTATION} would have {new} bytes: rollouts read at most {RECORD_MAX_BYTES}",
-                must(carried.set)
+                must(first.set)
             )
         })
+    }
+
+    /// Why the record may not get so many sets that one of a must in it could not be read. Of sets that are no must, the pod's author
+    /// may leave one by a label, and what is read for it then.
+    pub fn recorded_with_too_many(&self, musts: &[Must<'_>]) -> Option<String> {
+        let [old, new] = [&self.old.metadata, &self.new.metadata];
+        if old.annotation(INJECTED_ANNOTATION) == new.annotation(INJECTED_ANNOTATION) {
+            return None;
+        }
+        let sets: Vec<&CompiledSet> = musts.iter().map(|must| -> &CompiledSet { must.set }).collect();
+        let [old, new] = [old, new].map(|metadata| Carried::read(metadata, &sets));
+        let hidden = musts.iter().find(|must| old.has(must.name()) && new.is_empty())?;
+        Some(format!(
+            "{}, and the pod's annotation {INJECTED_ANNOTATION} would have more other sets than are read, or is no record; recreate the pod",
+            must(hidden.set)
+        ))
     }
 
     /// Whether the pod has another record of a must than before.
@@ -47,4 +62,9 @@ impl Update<'_, '_> {
         let records = (!is_kept).then(|| [old, new].map(|metadata| Carried::read(metadata, &sets)));
         move |must| records.as_ref().is_some_and(|[old, new]| !old.is_as_in(new, must.name()))
     }
+}
+
+/// Whether the pod had a container of the must.
+fn carried(must: &Must<'_>, containers: &Containers<'_>) -> bool {
+    must.names(containers).any(|name| containers.old.contains(name))
 }

@@ -187,12 +187,15 @@ fn a_record_is_not_filled_up_with_other_sets() {
         more(&mut record);
         annotated(&carrying, RECORD, json!(record.to_string()))
     };
-    let names = recorded(&|record| record["!"] = json!({"containers": vec!["x"; 2_001]}));
-    assert_eq!(update(&world, "", &carrying, &names).decision, Allowed);
-    let newer = json!({"containers": [{"name": "proxy", "image": "proxy:2"}, {"name": "cache", "image": "cache:1"}]});
-    let newer = World::from_objects(&[set("s", newer)]).snapshot;
-    let found = in_place(&names, NAMESPACE, "s", &newer).unwrap();
-    assert!(matches!(found, InPlace::Change(_)), "a rollout goes on: {found:?}");
+    let containers = json!([{"name": "proxy", "image": "proxy:2"}, {"name": "cache", "image": "cache:1"}]);
+    let newer = overridable(json!({"podOverrides": null, "containers": containers})).snapshot;
+    // Of a set that does not select the pod, and of one that does; both are in front of the must by name.
+    for (of, count) in [("!", 2_001), ("other", 2_000), ("other", 2_001)] {
+        let names = recorded(&|record| record[of] = json!({"containers": vec!["x"; count]}));
+        assert_eq!(update(&world, "", &carrying, &names).decision, Allowed);
+        let found = in_place(&names, NAMESPACE, "s", &newer).unwrap();
+        assert!(matches!(found, InPlace::Change(_)), "a rollout goes on beside {of}: {found:?}");
+    }
 
     let long = recorded(&|record| record["!"] = json!({"x": "y".repeat(33_000)}));
     let reply = update(&world, "", &carrying, &long);
@@ -200,8 +203,15 @@ fn a_record_is_not_filled_up_with_other_sets() {
     assert!(reply.decision == Denied && reply.message.contains(says), "{}", reply.message);
     assert_eq!(update(&world, "", &long, &carrying).decision, Allowed, "it may get shorter");
 
-    // As many as an injection reads beside the two that select the pod.
-    let others = |record: &mut Value| (0..500).for_each(|number| record[number.to_string()] = json!({}));
+    // As many as are read beside the must alone: the pod's author may leave the other set by a label.
+    let beyond = recorded(&|record| (0..500).for_each(|number| record[number.to_string()] = json!({})));
+    let reply = update(&world, "", &carrying, &beyond);
+    assert!(
+        reply.decision == Denied && reply.message.contains("would have more other sets than are read"),
+        "{}",
+        reply.message
+    );
+    let others = |record: &mut Value| (0..499).for_each(|number| record[number.to_string()] = json!({}));
     let full = recorded(&others);
     assert_eq!(update(&world, "", &carrying, &full).decision, Allowed);
     let without = recorded(&|record| {
@@ -209,6 +219,11 @@ fn a_record_is_not_filled_up_with_other_sets() {
         record.as_object_mut().unwrap().remove("s");
     });
     assert_eq!(update(&world, "", &full, &without).decision, Denied);
+    let spec = json!({
+        "optOut": "Denied", "containers": [{"name": "proxy", "image": "proxy:1"}, {"name": "cache", "image": "cache:1"}],
+    });
+    let left = World::from_objects(&[set("s", spec)]);
+    assert_eq!(update(&left, "", &full, &without).decision, Denied, "the other set does not select the pod any more");
 }
 
 #[test]

@@ -151,11 +151,15 @@ impl<'p, 's> Carried<'p, 's> {
         let pieces = sets.values().flat_map(|set| set.pieces());
         self.owners = pieces.map(|piece| (piece.name.as_str(), OwnersByList::default())).collect();
         let mut left = LIMIT;
-        // What names the pod's author adds for other sets, those of the sets that select the pod are read.
-        let is_selecting = |(name, _): &(&Text<'p>, &&'p RawValue)| sets.contains_key(name.as_str());
-        let selecting_first =
-            self.raw.iter().filter(is_selecting).chain(self.raw.iter().filter(|it| !is_selecting(it)));
-        for (name, raw) in selecting_first {
+        // The pod's author may add names to the records of other sets: those of musts are read first.
+        let rank = |(name, _): &(&Text<'p>, &&'p RawValue)| match sets.get(name.as_str()) {
+            Some(set) if set.is_must() => 0,
+            Some(_) => 1,
+            None => 2,
+        };
+        let mut entries: Vec<_> = self.raw.iter().collect();
+        entries.sort_by_key(rank);
+        for (name, raw) in entries {
             if !names_containers(raw) && !sets.contains_key(name.as_str()) {
                 continue;
             }
@@ -190,6 +194,11 @@ impl<'p, 's> Carried<'p, 's> {
         }
     }
 
+    /// Whether there is no record, or none that is read.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.raw.is_empty()
+    }
+
     /// Whether there is a record of the set.
     pub fn has(&self, set: &str) -> bool {
         self.raw.contains_key(set)
@@ -202,8 +211,7 @@ impl<'p, 's> Carried<'p, 's> {
 
     /// Whether two pods have the same record of a set, as it is written.
     pub(crate) fn is_as_in(&self, other: &Self, set: &str) -> bool {
-        let record = |carried: &Self| carried.raw.get(set).map(|raw| raw.get().to_owned());
-        record(self) == record(other)
+        self.raw.get(set).map(|raw| raw.get()) == other.raw.get(set).map(|raw| raw.get())
     }
 
     /// Whether the record of the set is this text already.
