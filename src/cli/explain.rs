@@ -133,7 +133,7 @@ fn explain_input(args: &ExplainArgs, report: &mut Report<'_>, stdin: &mut dyn Re
     let mut model = OfflineModel::load(&of_model, report, stdin)?;
     let objects = match &model.no_set {
         Some(no_set) => Err(vec![no_set.clone()]),
-        None => args.objects(stdin),
+        None => report.reading(stdin, |stdin| args.objects(stdin)),
     };
     let objects = objects.map_err(|errors| report.errors(&errors)).ok()?;
     namespaces::learn(&mut model, &objects, of_model.of_sets(), report)?;

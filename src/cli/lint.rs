@@ -72,7 +72,7 @@ pub fn execute(args: &LintArgs) -> ExitCode {
 pub fn run(args: &LintArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
     let mut report = Report::new(&args.report);
     let paths = [&args.paths[..], &args.filenames].concat();
-    let manifests = input::load_or_stdin(&paths, streams.stdin);
+    let manifests = report.reading(streams.stdin, |stdin| input::load_or_stdin(&paths, stdin));
     let (checked, is_readable) = match manifests {
         Ok(manifests) => {
             let registry = registry(&Kinds::all());

@@ -129,7 +129,7 @@ fn read(args: &MigrateArgs, report: &mut Report<'_>, stdin: &mut dyn Read) -> Op
         return None;
     }
     let paths: Vec<PathBuf> = args.paths.iter().chain(&args.files).cloned().collect();
-    let mut found = match input::load_or_stdin(&paths, stdin) {
+    let mut found = match report.reading(stdin, |stdin| input::load_or_stdin(&paths, stdin)) {
         Ok(found) => found,
         Err(errors) => {
             report.errors(&errors);

@@ -135,8 +135,9 @@ impl OfflineModel {
             }
         }
         let validate = args.of_sets();
-        let loaded =
-            standalone::load_or_stdin(&args.manifests, stdin, live, &exclusion, &registry, validate, args.kube_version);
+        let loaded = report.reading(stdin, |stdin| {
+            standalone::load_or_stdin(&args.manifests, stdin, live, &exclusion, &registry, validate, args.kube_version)
+        });
         match loaded {
             Ok(loaded) => {
                 for warning in &loaded.warnings {

@@ -1,12 +1,13 @@
 //! How commands about manifests report what they found.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 
 use clap::{Args, ValueEnum};
 
-use super::findings::{Finding, Places, Severity, Summary, json, sarif};
+use super::findings::{FILE_MAX_BYTES, Finding, Places, Severity, Summary, json, sarif};
 use super::streams::Outcome;
+use crate::input::STDIN;
 use crate::standalone::Unusable;
 
 /// How findings are reported.
@@ -39,6 +40,22 @@ pub enum FindingsFormat {
 /// Findings of one severity that are listed: more would not be read, and a file may have hundreds of thousands of faults.
 const LISTED: usize = 1000;
 
+/// What is read, with a copy of its text as far as that is read for lines.
+struct Copied<'r> {
+    from: &'r mut dyn Read,
+    text: Vec<u8>,
+}
+
+impl Read for Copied<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.from.read(buffer)?;
+        // One byte more than the limit, so that it is known to be beyond it.
+        let room = (FILE_MAX_BYTES + 1).saturating_sub(self.text.len());
+        self.text.extend_from_slice(buffer.get(..count.min(room)).unwrap_or_default());
+        Ok(count)
+    }
+}
+
 /// Findings of a command, and how they are printed.
 pub struct Report<'a> {
     args: &'a ReportArgs,
@@ -56,6 +73,18 @@ impl<'a> Report<'a> {
     /// Takes a text that was read already, for the lines in it.
     pub fn know(&mut self, file: &str, text: &str) {
         self.places.know(file, text);
+    }
+
+    /// Reads standard input, and takes its text for the lines in it.
+    pub fn reading<T>(&mut self, stdin: &mut dyn Read, read: impl FnOnce(&mut dyn Read) -> T) -> T {
+        let mut copied = Copied { from: stdin, text: Vec::new() };
+        let result = read(&mut copied);
+        if let Ok(text) = std::str::from_utf8(&copied.text)
+            && !text.is_empty()
+        {
+            self.know(STDIN, text);
+        }
+        result
     }
 
     /// Takes a finding, with the line of its field.

@@ -11,7 +11,7 @@ use super::files::{files, unreadable};
 use super::{Error, Manifest};
 
 /// What messages call standard input.
-const STDIN: &str = "stdin";
+pub const STDIN: &str = "stdin";
 
 /// Reads all objects of all paths: files whatever their names, folders with all .yaml, .yml and .json files in them
 /// in the order of their paths. Lists (`kind: List`, `PodList`, …) are taken apart.

@@ -256,6 +256,7 @@ fn a_test_file_with_an_unknown_field_is_bad_input() {
 fn a_case_that_cannot_be_judged_is_bad_input_at_the_line_of_its_field() {
     for (results, errors) in [
         (" []\n", &["7: error: results: Required value: at least one case"][..]),
+        ("\n", &["7: error: results: Required value: at least one case"]),
         (
             "\n- resource: web\n  result: injected\n- kind: Pod\n  resource: web\n",
             &["10: error: results[1].result: Required value"],
@@ -289,6 +290,44 @@ fn a_duplicate_key_has_its_own_line() {
     let path = folder.path().join("app.yaml").display().to_string();
     let ran = outrider(&["lint", "-f", &path], "");
     assert!(ran.stderr.starts_with(&format!("{path}:4: error: metadata: duplicate key")), "{}", ran.stderr);
+}
+
+/// The same as of a file, in every command that reads objects.
+#[test]
+fn findings_about_standard_input_have_the_line_of_the_field() {
+    let broken = SET.replace("matchLabels", "matchLabel");
+    let pod = POD.replace("image: web:1", "imag: web:1");
+    let folder = folder(&[("set.yaml", SET), ("broken.yaml", &broken), ("pod.yaml", &pod)]);
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let (set, broken_file, pod_file) = (at("set.yaml"), at("broken.yaml"), at("pod.yaml"));
+    for (of_file, of_stdin, file, text, line) in [
+        (&["lint", &broken_file][..], &["lint", "-"][..], &broken_file, &broken, 7),
+        (
+            &["render", "--manifests", &set, "-f", &pod_file],
+            &["render", "--manifests", &set, "-f", "-"],
+            &pod_file,
+            &pod,
+            6,
+        ),
+        (
+            &["explain", "--manifests", &set, "-f", &pod_file],
+            &["explain", "--manifests", &set, "-f", "-"],
+            &pod_file,
+            &pod,
+            6,
+        ),
+        (
+            &["render", "--manifests", &broken_file, "-f", &pod_file],
+            &["render", "--manifests", "-", "-f", &pod_file],
+            &broken_file,
+            &broken,
+            7,
+        ),
+    ] {
+        let (of_file, of_stdin) = (outrider(of_file, ""), outrider(of_stdin, text));
+        assert_eq!(of_stdin.stderr, of_file.stderr.replace(file.as_str(), "stdin"));
+        assert!(of_stdin.stderr.contains(&format!("stdin:{line}: ")), "{}", of_stdin.stderr);
+    }
 }
 
 #[test]

@@ -363,11 +363,11 @@ fn diff_of(file: &str) -> (String, String) {
 /// Applies the diff of a file of this text to it, and returns the file and whether its layout was kept.
 fn patched(text: &str) -> (String, bool) {
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("app.yaml");
+    let file = folder.path().join("my app.yaml");
     std::fs::write(&file, text).unwrap();
     let path = file.to_str().unwrap();
     let (diff, said) = diff_of(path);
-    assert!(diff.starts_with(&format!("--- {path}\n+++ {path}\n")), "{diff}");
+    assert!(diff.starts_with(&format!("--- {path}\t\n+++ {path}\t\n")), "{diff}");
     let expected = values(&render("set.yaml", &["-f", path], "").stdout);
     let change = folder.path().join("change.diff");
     std::fs::write(&change, &diff).unwrap();

@@ -138,6 +138,40 @@ fn typing_errors_in_a_review_are_warnings_and_errors_where_that_is_asked_for() {
     assert_eq!(strict.outcome.code(), 2);
 }
 
+/// Each plugin has its own entry, which the API server calls by itself.
+#[test]
+fn other_paths_of_a_kind_are_named_and_what_cannot_be_known_is_a_warning() {
+    let folder = tempfile::tempdir().unwrap();
+    let sets = folder.path().join("plugin.yaml");
+    let plugin = "apiVersion: policy.outrider.dev/v1alpha1\nkind: AdmissionPlugin\nmetadata: {name: resize}\nspec: {plugin: PersistentVolumeClaimResize}\n";
+    std::fs::write(&sets, plugin).unwrap();
+    let claim = |size: &str| {
+        format!(
+            "{{metadata: {{name: a, namespace: shop}}, spec: {{storageClassName: gold, resources: {{requests: {{storage: {size}}}}}}}, status: {{phase: Bound}}}}"
+        )
+    };
+    let review = format!(
+        "kind: AdmissionReview\napiVersion: admission.k8s.io/v1\nrequest:\n  uid: a\n  operation: UPDATE\n  namespace: shop\n  name: a\n  \
+         kind: {{group: '', version: v1, kind: PersistentVolumeClaim}}\n  resource: {{group: '', version: v1, resource: persistentvolumeclaims}}\n  \
+         object: {}\n  oldObject: {}\n",
+        claim("2Gi"),
+        claim("1Gi")
+    );
+    let ask =
+        |more: &[&str]| outrider(&[&["review", "--manifests", sets.to_str().unwrap()], more, &["-"]].concat(), &review);
+    let path = "/validate--v1-persistentvolumeclaim-persistentvolumeclaimresize";
+    let by_default = ask(&[]);
+    assert!(
+        by_default.stderr.contains("plugins decide on it under these paths too, each by --path: "),
+        "{}",
+        by_default.stderr
+    );
+    assert!(by_default.stderr.contains(path) && !by_default.stderr.contains("-ignore"), "{}", by_default.stderr);
+    let chosen = ask(&["--path", path]);
+    let warning = "AdmissionPlugin \"resize\" (PersistentVolumeClaimResize) cannot say whether it would refuse it: there is no StorageClass";
+    assert!(chosen.stderr.contains(warning) && !chosen.stderr.contains("under these paths"), "{}", chosen.stderr);
+}
+
 /// The API server sends the object with every creation and change; without it nothing is decided.
 #[test]
 fn a_review_without_its_object_is_bad_input_beside_the_answer_of_the_server() {

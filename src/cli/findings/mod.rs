@@ -3,7 +3,7 @@
 mod place;
 mod print;
 
-pub use place::Places;
+pub use place::{FILE_MAX_BYTES, Places};
 pub use print::{Case, Failure, Summary, json, junit, sarif};
 
 use std::fmt;

@@ -8,7 +8,7 @@ use engine::yaml::{self, Place};
 use super::Finding;
 
 /// Files larger than this are not read again for lines.
-const FILE_MAX_BYTES: u64 = 4 << 20;
+pub const FILE_MAX_BYTES: usize = 4 << 20;
 
 /// Files that findings are about, read when the first one is.
 #[derive(Default)]
@@ -19,7 +19,7 @@ pub struct Places {
 impl Places {
     /// Takes a text that was read already, as that of stdin.
     pub fn know(&mut self, file: &str, text: &str) {
-        let places = if text.len() as u64 <= FILE_MAX_BYTES { yaml::places(text) } else { Vec::new() };
+        let places = if text.len() <= FILE_MAX_BYTES { yaml::places(text) } else { Vec::new() };
         self.files.insert(file.to_owned(), places);
     }
 
@@ -65,7 +65,8 @@ fn walk<'p>(start: &'p Place, steps: &[&str]) -> &'p Place {
 
 fn read(file: &str) -> Vec<Place> {
     // stdin is no file, and a name of it is none either.
-    let is_small = fs::metadata(file).is_ok_and(|metadata| metadata.is_file() && metadata.len() <= FILE_MAX_BYTES);
+    let is_small =
+        fs::metadata(file).is_ok_and(|metadata| metadata.is_file() && metadata.len() <= FILE_MAX_BYTES as u64);
     let text = if is_small { fs::read_to_string(file).unwrap_or_default() } else { String::new() };
     yaml::places(&text)
 }

@@ -42,10 +42,18 @@ pub fn of_file(file: &str, objects: &[&Rendered]) -> Option<FileDiff> {
     });
     let keeps_layout = in_its_layout.is_some();
     let merged = in_its_layout.unwrap_or_else(|| yaml::write_documents(&after));
-    let diff = unified(&text, &merged, file, file);
+    let diff = ended_names(unified(&text, &merged, file, file), file);
     // What is hidden is written out where it is printed, so that the lines are no longer those of the file.
     let is_printed_as_it_is = !diff.replace(RETURN, "\n").contains(is_hidden);
     is_printed_as_it_is.then_some(FileDiff { text: diff, keeps_layout })
+}
+
+/// The same with a tab behind the names in the header, as `diff` writes it where one holds a space: patch reads it up to the first one.
+fn ended_names(diff: String, file: &str) -> String {
+    match diff.strip_prefix(&format!("--- {file}\n+++ {file}\n")) {
+        Some(hunks) if file.contains(' ') => format!("--- {file}\t\n+++ {file}\t\n{hunks}"),
+        _ => diff,
+    }
 }
 
 /// Whether a text is these objects.

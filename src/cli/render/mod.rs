@@ -258,7 +258,7 @@ fn note_what_is_odd(all: &[Rendered], format: Format, of_output: Vec<String>, re
 
 /// Loads what is to be rendered, or reports why that cannot be; for kubectl, no objects are an error too.
 fn load(args: &RenderArgs, stdin: &mut dyn Read, report: &mut Report<'_>) -> Option<Vec<Manifest>> {
-    let of_files = input::load_or_stdin(&args.files, stdin);
+    let of_files = report.reading(stdin, |stdin| input::load_or_stdin(&args.files, stdin));
     let of_folders = args.kustomize.iter().map(|folder| input::kustomize(folder));
     let (mut manifests, mut errors) = (Vec::new(), Vec::new());
     for loaded in std::iter::once(of_files).chain(of_folders) {

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::Path;
 
 use admission::Registry;
-use admission::registry::{Entry, Phase};
+use admission::registry::{Entry, FailurePolicy, Phase};
 use engine::offline::admit::find;
 use engine::snapshot::Snapshot;
 use engine::suggest::suggest;
@@ -126,6 +126,21 @@ pub(super) fn default_entry<'r>(
             served(registry)
         )
     })
+}
+
+/// Paths of further entries for objects of the kind that exist while a plugin needs them: each is called by itself.
+pub(super) fn also_called(registry: &Registry<Snapshot>, entry: &Entry<Snapshot>, kind: &str) -> Vec<String> {
+    let Some(of) = entry.rule.resources.iter().find(|resource| resource.kind == kind && entry.rule.on_demand) else {
+        return Vec::new();
+    };
+    let is_other = |other: &&Entry<Snapshot>| {
+        let rule = &other.rule;
+        other.path != entry.path
+            && rule.on_demand
+            && rule.failure_policy != FailurePolicy::Ignore
+            && rule.has_kind(of.group, of.version, of.kind)
+    };
+    registry.entries().iter().filter(is_other).map(|other| other.path.clone()).collect()
 }
 
 pub(super) fn nothing_serves(path: &str, registry: &Registry<Snapshot>) -> String {

@@ -14,7 +14,7 @@ use engine::pod::PODS;
 use engine::{reasons, yaml};
 use serde_json::Value;
 
-use self::body::{as_json, default_entry, lacks_object, nothing_serves, read, typing_of};
+use self::body::{also_called, as_json, default_entry, lacks_object, nothing_serves, read, typing_of};
 use super::findings::{Finding, Severity, Summary};
 use super::offline::{OfflineModel, OfflineModelArgs};
 use super::render::typing::Typing;
@@ -114,6 +114,8 @@ struct Answered {
     lacks_object: bool,
     /// What is wrong with how the object is written.
     typing: Typing,
+    /// Paths of entries that the API server calls too, where none was chosen.
+    also_called: Vec<String>,
     answer: Answer,
 }
 
@@ -122,7 +124,7 @@ const OBJECT: [&str; 2] = ["request", "object"];
 
 /// What the reply says, as findings about the file of the review.
 fn add_findings(answered: &Answered, reply: &Reply, validate: Validate, report: &mut Report<'_>) {
-    let Answered { file, lacks_object, typing, answer, .. } = answered;
+    let Answered { file, lacks_object, typing, also_called, answer, .. } = answered;
     let title = format!("{}{}", answer.summary.kind, object_name(answer));
     let mut add = |severity: Severity, text: &str| {
         report.add_below(Finding::of(severity, &format!("{file}:1"), format!("{title}: {text}")), &OBJECT);
@@ -146,6 +148,12 @@ fn add_findings(answered: &Answered, reply: &Reply, validate: Validate, report: 
     let is_said = !typing.warnings.is_empty();
     if !is_said && answer.summary.kind == "Pod" && answer.reason == Reason::INVALID && reply.status.is_none() {
         add(Severity::Warning, "spec.containers is empty: the API server refuses such a pod, so no set is added to it");
+    }
+    if !also_called.is_empty() {
+        add(
+            Severity::Note,
+            &format!("plugins decide on it under these paths too, each by --path: {}", also_called.join(", ")),
+        );
     }
     let Some(status) = &reply.status else { return };
     let mut causes = status.details.causes.iter().filter(|cause| !cause.field.is_empty()).peekable();
@@ -182,7 +190,10 @@ fn answer(
     match admit::answer(&*entry.endpoint, &body, &world.snapshot, world.questions) {
         Ok(answer) => {
             let (path, typing) = (entry.path.clone(), typing_of(&body));
-            Ok(Answered { file: name, path, lacks_object: lacks_object(&body), typing, answer })
+            let is_chosen = args.path.is_some();
+            let kind = &answer.summary.kind;
+            let also_called = if is_chosen { Vec::new() } else { also_called(&world.registry, entry, kind) };
+            Ok(Answered { file: name, path, lacks_object: lacks_object(&body), typing, also_called, answer })
         }
         Err(unserved @ Unserved::Unanswered(_)) => {
             Err(format!("{name}:1: no decision: {unserved}; --allow-all-questions answers yes"))
