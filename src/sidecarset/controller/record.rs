@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kube::Resource as _;
 
-use crate::sidecarset::controller::carried::{self, BY_OPENKRUISE, carried};
+use crate::sidecarset::controller::carried::{self, BY_OPENKRUISE, Rank, carried};
 use crate::sidecarset::controller::facts::PodFacts;
 use crate::sidecarset::controller::packed::Packed;
 use crate::sidecarset::controller::records::Records;
@@ -26,6 +26,8 @@ const MAX_BYTES: usize = 960;
 pub struct Wanted {
     /// Names of sets.
     pub sets: BTreeSet<Arc<str>>,
+    /// Of these, the ones that no pod may evade.
+    pub musts: BTreeSet<Arc<str>>,
     /// Keys of labels.
     pub labels: HashSet<String>,
 }
@@ -36,7 +38,16 @@ impl Wanted {
         let requirements = snapshot.sets.iter().flat_map(|set| set.selector.requirements());
         let of_selectors = requirements.map(|term| term.key().to_owned());
         let of_rollouts = snapshot.sets.iter().flat_map(|set| Strategy::of(set).label_keys());
-        Self { sets: sets.names(), labels: of_selectors.chain(of_rollouts).collect() }
+        let musts = snapshot.sets.iter().filter(|set| set.is_must()).map(|set| set.name.as_str().into()).collect();
+        Self { sets: sets.names(), musts, labels: of_selectors.chain(of_rollouts).collect() }
+    }
+
+    fn rank(&self, set: &str) -> Rank {
+        match set {
+            _ if self.musts.contains(set) => Rank::Mandatory,
+            _ if self.sets.contains(set) => Rank::Existing,
+            _ => Rank::Unknown,
+        }
     }
 }
 
@@ -76,7 +87,7 @@ impl PodRecord {
         let names: BTreeSet<&str> = pod.containers().map(|container| container.name.as_str()).collect();
         let nothing = Records::default();
         let records = pod.annotations.as_ref().unwrap_or(&nothing);
-        let carried = carried(records, &names, |set| wanted.sets.contains(set));
+        let carried = carried(records, &names, |set| wanted.rank(set));
         let active = pod.meta().deletion_timestamp.is_none() && !pod.is_in_phase(&["Succeeded", "Failed"]);
         if records.is_mirror || (carried.sets.is_empty() && !active) {
             return None;

@@ -31,7 +31,7 @@ pub fn pod(name: &str, app: &str, sets: &[(&str, &str)], ready: bool) -> Watched
 
 /// What is wanted where these sets exist.
 pub fn wanted(sets: &[&str]) -> Wanted {
-    Wanted { sets: sets.iter().map(|set| Arc::from(*set)).collect(), labels: HashSet::new() }
+    Wanted { sets: sets.iter().map(|set| Arc::from(*set)).collect(), ..Wanted::default() }
 }
 
 #[test]
