@@ -127,9 +127,9 @@ pub struct UserInfo<'a> {
 
 /// Bytes of the groups of a user, and of what the authenticator adds. The API server has both from headers and tokens, which may be a
 /// few times as long.
-const IDENTITY_MAX_BYTES: usize = 256 * 1024;
+pub const IDENTITY_MAX_BYTES: usize = 256 * 1024;
 /// Values in each.
-const IDENTITY_MAX_VALUES: usize = 5_000;
+pub const IDENTITY_MAX_VALUES: usize = 5_000;
 
 impl UserInfo<'_> {
     /// What is too long to ask about the user's rights with it: who asks holds it many times, and with a part of it would ask about

@@ -233,6 +233,12 @@ fn the_custom_version_of_v1alpha1_is_a_label() {
     }
 }
 
+#[test]
+fn case_84_both_versions_of_a_set_have_one_hash() {
+    let hash = |version: &str| crate::testing::compile(&json!(converted(version, json!({})).object)).hash;
+    assert_eq!(hash("v1alpha1"), hash("v1beta1"));
+}
+
 /// Paths of all values that are no maps; of lists, the whole list counts.
 fn leaves(value: &Value, path: &str, found: &mut Vec<(String, Value)>) {
     match value {

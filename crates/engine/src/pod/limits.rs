@@ -37,6 +37,19 @@ pub const ANNOTATIONS: usize = 90_000;
 pub const STORABLE_PAIRS: usize = 200_000;
 /// Values in the resources of a container: names in requests and in limits, and claims.
 pub const RESOURCES: usize = 250;
+/// Variables, mounts or devices of one container, each. A pod with a container of more carries no set that reads them: what is behind
+/// them would be hidden from the set, and more of the shortest variables can be stored.
+pub const ELEMENTS: usize = 160_000;
+/// Bytes that all sets together take from the containers of a pod and give to theirs. An API server stores no pod of that size:
+/// etcd's limit is 1.5 MiB. Without a limit a long list of the pod's would be copied into as many containers as sets have.
+pub const TAKEN_BYTES: usize = 3 * 1024 * 1024;
+/// JSON values in that, as many as a set itself may hold. Each takes hundreds of bytes once it is decoded, and it is decoded for each
+/// container that gets it.
+pub const TAKEN_VALUES: usize = 20_000;
+/// Sets that a pod's record may have beside those that select the pod, such as are gone. One of more is forged, and counts as none.
+pub const OTHER_SETS: usize = 500;
+/// Names of containers that are read of a record, each of which costs more than its few bytes: a pod has no more containers.
+pub const RECORDED_NAMES: usize = 2 * CONTAINERS;
 
 /// A limit of this module, or of the API server, that a pod does not keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -302,7 +302,7 @@ fn platform(spec: &SidecarSetSpec) -> Platform {
 }
 
 /// The volumes that the containers' own mounts, devices and variables name, in order of use, each once.
-fn used_volumes(spec: &SidecarSetSpec) -> Vec<&RawObject> {
+pub(super) fn used_volumes(spec: &SidecarSetSpec) -> Vec<&RawObject> {
     let mut unused: HashMap<&str, &RawObject> = HashMap::new();
     for volume in spec.volumes.iter().flatten() {
         if let Some(name) = volume.get("name").and_then(Value::as_str) {

@@ -143,6 +143,38 @@ fn sets_of_other_pods_are_not_candidates() {
 }
 
 #[test]
+fn case_9_sets_of_named_namespaces_are_candidates_there_alone() {
+    let name_of_namespace = "kubernetes.io/metadata.name";
+    let term = |operator: &str, values: Value| json!({"namespaceSelector": {"matchExpressions": [{"key": name_of_namespace, "operator": operator, "values": values}]}});
+    let set = |name: &str, scope: Value| {
+        let mut spec = json!({"selector": {"matchExpressions": [{"key": "tier", "operator": "DoesNotExist"}]}});
+        json_patch::merge(&mut spec, &scope);
+        Arc::new(compile(&json!({"metadata": {"name": name}, "spec": spec})))
+    };
+    let index = SetIndex::build([
+        set("by-label", json!({"namespaceSelector": {"matchLabels": {name_of_namespace: "n1"}}})),
+        set("by-list", term("In", json!(["n1", "n2"]))),
+        set("by-field", json!({"namespace": "n2"})),
+        set("all-but-one", term("NotIn", json!(["n1"]))),
+        set("everywhere", json!({})),
+        set("of-a-team", json!({"namespaceSelector": {"matchLabels": {"team": "blue"}}})),
+    ]);
+    for (namespace, labels, expected) in [
+        ("n1", None, &["by-label", "by-list", "everywhere", "of-a-team"][..]),
+        ("n2", None, &["all-but-one", "by-field", "by-list", "everywhere", "of-a-team"]),
+        ("n3", None, &["all-but-one", "everywhere", "of-a-team"]),
+        ("n3", Some(Labels::new()), &["all-but-one", "everywhere"]),
+    ] {
+        let found = index.candidates(std::iter::empty(), namespace, labels.as_ref());
+        // A condition that is not looked up is decided by the selector.
+        let found = found.iter().filter(|set| may_select(set, &Labels::new(), namespace, labels.as_ref()));
+        assert_eq!(found.map(|set| set.name.as_str()).collect::<Vec<_>>(), expected, "{namespace} {labels:?}");
+    }
+    let looked_up = index.candidates(std::iter::empty(), "n3", Some(&Labels::new()));
+    assert!(looked_up.iter().all(|set| !set.name.starts_with("by-l")), "{looked_up:?}");
+}
+
+#[test]
 fn of_two_sets_with_one_name_the_later_counts() {
     let with_order = |order: i32| {
         Arc::new(compile(

@@ -153,6 +153,15 @@ mod tests {
     }
 
     #[test]
+    fn case_53_a_selector_that_cannot_be_read_is_an_error() {
+        let selector = json!({"matchExpressions": [{"key": "canary", "operator": "Near"}]});
+        let spec = json!({"updateStrategy": {"selector": selector}, "injectionStrategy": {"revision": {"customVersion": "1"}}});
+        let mut errors = ErrorList::default();
+        Pin::of(&serde_json::from_value(spec).unwrap(), &mut errors);
+        assert!(errors.to_string().contains("not a valid selector operator"), "{errors}");
+    }
+
+    #[test]
     fn a_rollout_keeps_the_running_pods_whose_workloads_get_the_older_form() {
         let selector = json!({"matchLabels": {"canary": "true"}});
         for (update, policy, keeps) in [

@@ -48,6 +48,7 @@ fn case_40_pull_secrets_are_added_once_behind_the_pods_own() {
     for (own, of_set, expected) in [
         (secrets(&["s2", "s3", "s3"]), secrets(&["s0", "s1", "s2"]), &["s2", "s3", "s3", "s0", "s1"][..]),
         (secrets(&["s3", "s4", "s5"]), secrets(&["s0", "s1", "s2"]), &["s3", "s4", "s5", "s0", "s1", "s2"]),
+        (json!(null), secrets(&["s0", "s1", "s2"]), &["s0", "s1", "s2"]),
         (json!(null), secrets(&["s0", "s1", "s0"]), &["s0", "s1"]),
         (json!([]), secrets(&["s0"]), &["s0"]),
         (secrets(&["s3"]), json!(null), &["s3"]),
@@ -132,6 +133,23 @@ fn the_record_names_what_was_added_and_keeps_what_others_wrote() {
     assert_eq!(reply.warnings, [""; 0]);
     assert_eq!((reply.audit["reason"].as_str(), reply.audit["sets"].as_str()), ("Injected", "s"));
     assert!(!reply.audit.contains_key("skipped"));
+}
+
+#[test]
+fn case_50_the_record_names_the_sets_that_select_the_pod_and_no_other() {
+    let elsewhere = json!({"selector": {"matchLabels": {"app": "db"}}});
+    let world = World::from_objects(&[
+        set("sidecarset1", json!({})),
+        set("sidecarset2", elsewhere),
+        set("sidecarset3", json!({})),
+    ]);
+    let reply = world.mutate(&pod(json!({})));
+    let record = reply.record();
+    assert_eq!(record.as_object().unwrap().keys().collect::<Vec<_>>(), ["sidecarset1", "sidecarset3"]);
+    for name in ["sidecarset1", "sidecarset3"] {
+        assert_eq!(record[name]["hash"], world.snapshot.sets.get(name).unwrap().hash.as_str(), "{name}");
+    }
+    assert_eq!(reply.audit["sets"], "sidecarset1,sidecarset3");
 }
 
 #[test]

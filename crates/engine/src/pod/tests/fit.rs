@@ -1,6 +1,6 @@
 //! What containers of a set take from the pod's own. Numbers are those of the cases of the reference for `OpenKruise`'s behaviour.
 
-use admission::Decision;
+use admission::{Decision, Reason};
 use serde_json::{Value, json};
 
 use crate::reasons;
@@ -390,6 +390,47 @@ fn lists_of_any_length_are_copied_up_to_what_an_api_server_stores() {
     let reply = World::from_objects(&[set("s", json!({"containers": containers}))]).mutate(&pod);
     assert_eq!(reply.reason, reasons::RESULT_ILLEGAL);
     assert!(reply.message.contains("exceeds 3 MiB"), "{}", reply.message);
+}
+
+/// What is behind the limit would be hidden from the set: a variable that it overwrites would keep the pod's value.
+#[test]
+fn a_container_with_more_variables_mounts_or_devices_than_are_read_carries_no_set_that_reads_them() {
+    const MOST: usize = 160_000;
+    let adding = json!({
+        "appContainers": [{"env": [{"name": "X", "value": "of-set"}], "overwriteEnv": true, "volumeMounts": [{"name": "w", "mountPath": "/w"}]}],
+        "volumes": [{"name": "w", "emptyDir": {}}],
+    });
+    let taking =
+        json!({"containers": [sidecar(transfer(json!({"sourceContainerName": "main"}), json!({"envName": "X"})))]});
+    for (spec, value) in [(adding, "of-set"), (taking, "hidden")] {
+        let mut spec = spec.clone();
+        spec["optOut"] = json!("Denied");
+        let world = World::from_objects(&[set("s", spec.clone())]);
+        for field in ["env", "volumeMounts", "volumeDevices"] {
+            for (count, is_refused) in [(MOST, false), (MOST + 1, true)] {
+                let mut elements = vec![json!({}); count - 1];
+                elements.push(if field == "env" { json!({"name": "X", "value": "hidden"}) } else { json!({}) });
+                let mut pod = app(json!({}));
+                pod["spec"]["containers"][0][field] = json!(elements);
+                let reply = world.mutate(&pod);
+                let refused =
+                    (reply.decision, reply.reason, reply.code) == (Decision::Denied, Reason::TOO_LARGE, Some(422));
+                assert_eq!(refused, is_refused, "{count} {field} {spec}: {}", reply.message);
+                if refused {
+                    assert!(reply.message.contains("160,000 variables, mounts or devices"), "{}", reply.message);
+                } else if field == "env" {
+                    let containers = reply.pod["spec"]["containers"].as_array().unwrap();
+                    let all = containers.iter().flat_map(|it| it["env"].as_array().into_iter().flatten());
+                    let found: Vec<&Value> = all.filter(|it| it["name"] == "X").map(|it| &it["value"]).collect();
+                    assert!(found.contains(&&json!(value)) && (value == "hidden" || found == ["of-set"]), "{found:?}");
+                }
+            }
+        }
+    }
+    // A set that reads none of them leaves them to the API server.
+    let mut pod = app(json!({}));
+    pod["spec"]["containers"][0]["env"] = json!(vec![json!({}); MOST + 1]);
+    assert_eq!(world(json!({})).mutate(&pod).reason, reasons::INJECTED);
 }
 
 #[test]

@@ -99,6 +99,36 @@ fn annotations_of_the_set_change_with_the_record_and_restart_nothing() {
     assert_eq!(change.images, []);
     assert!(change.annotations.contains(&("a.example/b".to_owned(), "2".to_owned())), "{change:?}");
     assert_eq!(change.annotations.len(), 2);
+    // A new image brings them along.
+    let mut with_image = with("2");
+    json_patch::merge(&mut with_image, &containers(json!({"image": "log:2"})));
+    let (_, found) = between(with("1"), with_image);
+    let InPlace::Change(change) = found else { panic!("{found:?}") };
+    assert_eq!(change.images, [image("containers", "log:2")]);
+    assert!(change.annotations.contains(&("a.example/b".to_owned(), "2".to_owned())), "{change:?}");
+}
+
+/// What the change does not name stays.
+#[test]
+fn case_87_what_others_put_into_the_container_stays_where_the_set_allows_it_and_else_needs_a_new_pod() {
+    let with = |image: &str, allowed: Value| {
+        let mut spec = containers(json!({"image": image}));
+        spec["allowedChanges"] = allowed;
+        spec
+    };
+    let allowed = json!({"env": ["EXTRA"], "mountPaths": ["/extra"]});
+    let mut pod = World::from_objects(&[set("log", with("log:1", allowed.clone()))]).mutate(&pod(json!({}))).pod;
+    pod["spec"]["volumes"] = json!([{"name": "extra", "emptyDir": {}}]);
+    for container in pod["spec"]["containers"].as_array_mut().unwrap().iter_mut().filter(|it| it["name"] == "log") {
+        container["env"].as_array_mut().unwrap().push(json!({"name": "EXTRA", "value": "x"}));
+        container["volumeMounts"] = json!([{"name": "extra", "mountPath": "/extra"}]);
+    }
+    let found = asked(&pod, with("log:2", allowed.clone()));
+    let InPlace::Change(change) = found else { panic!("{found:?}") };
+    assert_eq!(change.images, [image("containers", "log:2")]);
+    assert_eq!(asked(&changed(&pod, &change), with("log:2", allowed)), InPlace::Change(Change::default()));
+    let found = asked(&pod, with("log:2", json!({})));
+    assert!(matches!(&found, InPlace::NewPodOnly(why) if why.contains("env[EXTRA]")), "{found:?}");
 }
 
 #[test]

@@ -11,6 +11,9 @@ kind: Namespace
 metadata: {name: shop, labels: {team: blue}}
 ---
 kind: Namespace
+metadata: {name: bank, labels: {team: red}}
+---
+kind: Namespace
 metadata: {name: bare}
 ";
 
@@ -91,6 +94,7 @@ fn a_set_reaches_the_namespaces_it_asks_for() {
         (by_labels(json!({"team": "blue"})), "shop", true),
         (by_labels(json!({"team": "blue"})), "bare", false),
         (by_labels(json!({"team": "red"})), "shop", false),
+        (by_labels(json!({"team": "red"})), "bank", true),
         (by_labels(json!({"kubernetes.io/metadata.name": "shop"})), "shop", true),
         (by_labels(json!({"kubernetes.io/metadata.name": "shop"})), "bare", false),
         (by_labels(json!({"kubernetes.io/metadata.name": "unheard-of"})), "unheard-of", true),

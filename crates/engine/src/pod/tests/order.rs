@@ -22,6 +22,7 @@ fn containers_go_in_front_or_behind_as_written() {
         ("containers", &["app"], &[("s1", ""), ("s2", "")], &["s1", "s2", "app"]),
         ("initContainers", &["i0"], &[("i2", ""), ("i1", "")], &["i0", "i2", "i1"]),
         ("initContainers", &[], &[("a", ""), ("c", ""), ("b", "")], &["a", "c", "b"]),
+        ("initContainers", &["p", "q"], &[("a", ""), ("c", ""), ("b", "")], &["p", "q", "a", "c", "b"]),
         ("initContainers", &["p", "q"], &[("a", AFTER), ("c", BEFORE), ("b", BEFORE)], &["c", "b", "p", "q", "a"]),
     ] {
         let own: Value = own.iter().map(|name| json!({"name": name, "image": "own:1"})).collect();

@@ -163,6 +163,13 @@ fn case_67_a_native_sidecar_may_have_a_policy() {
     );
 }
 
+/// There, an empty expression of a request is a request of 0.
+#[test]
+fn case_68_an_empty_expression_is_none() {
+    let world = world(policy("sum", ".*", json!({"cpu": "", "memory": "1Gi"}), json!({"cpu": "", "memory": ""})));
+    assert_eq!(resources(&world, &two(), json!(null)), json!({"limits": {"memory": "1Gi"}}));
+}
+
 #[test]
 fn case_70_a_request_is_never_above_the_limit_and_a_limit_of_zero_is_none() {
     let world = world(policy("sum", ".*", json!({"cpu": "cpu-2"}), json!({"cpu": "cpu"})));

@@ -75,6 +75,30 @@ fn only_what_was_removed_is_added_again() {
     }
 }
 
+/// There, containers of these names are replaced where they are.
+#[test]
+fn case_13_containers_that_are_there_stay_in_their_place_and_a_new_one_comes_first() {
+    let of_set = |name: &str, side: &str| json!({"name": name, "image": "s:1", "podInjectPolicy": side});
+    let (before, after) = ("BeforeAppContainer", "AfterAppContainer");
+    let there = |name: &str| json!({"name": name, "image": "s:1", "env": [{"name": "IS_INJECTED", "value": "true"}]});
+    let own = json!([there("sidecar-1"), {"name": "app", "image": "shop:1"}, there("sidecar-2")]);
+    let pod = pod(json!({"containers": own}));
+    let mut of_spec = vec![of_set("sidecar-1", after), of_set("sidecar-2", after)];
+    let both = World::from_objects(&[set("s", json!({"containers": of_spec}))]).mutate(&pod);
+    assert_eq!(
+        (both.reason, both.names("containers")),
+        (reasons::ALREADY_INJECTED, vec!["sidecar-1", "app", "sidecar-2"])
+    );
+    assert_eq!(both.pod["spec"], pod["spec"]);
+    of_spec.insert(0, of_set("new-sidecar-1", before));
+    let one_more = World::from_objects(&[set("s", json!({"containers": of_spec}))]).mutate(&pod);
+    assert_eq!(one_more.names("containers"), ["new-sidecar-1", "sidecar-1", "app", "sidecar-2"]);
+    assert_eq!(
+        one_more.pod["spec"]["containers"].as_array().unwrap()[1..],
+        *pod["spec"]["containers"].as_array().unwrap()
+    );
+}
+
 #[test]
 fn all_containers_removed_are_added_again_with_the_record_as_it_was() {
     let world = World::from_objects(&[set("log", json!({}))]);

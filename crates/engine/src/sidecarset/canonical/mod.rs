@@ -42,9 +42,14 @@ pub fn injected_fields(spec: &SidecarSetSpec) -> RawObject {
 
 /// `v1:` and 16 hex digits of SHA-256 over the key-sorted JSON of what the set injects, defaults and nulls removed.
 pub fn hash(spec: &SidecarSetSpec, volumes: &[&RawObject]) -> String {
-    let sum = digest(&SHA256, sorted_json(&without_empty(injected(spec, volumes))).as_bytes());
+    let sum = digest(&SHA256, text(spec, volumes).as_bytes());
     let hex = sum.as_ref().iter().take(8).fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"));
     format!("v1:{hex}")
+}
+
+/// What the hash is of.
+fn text(spec: &SidecarSetSpec, volumes: &[&RawObject]) -> String {
+    sorted_json(&without_empty(injected(spec, volumes)))
 }
 
 /// [`injected_fields`] in the form that means the same for all.

@@ -1,7 +1,10 @@
 //! The hash of a set.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
+use crate::sidecarset::compiled::used_volumes;
 use crate::testing::compile;
 
 fn hash(spec: &Value) -> String {
@@ -28,13 +31,31 @@ fn rich() -> Value {
 /// make every pod of the set look outdated. What has to differ gets a prefix other than `v1:`.
 #[test]
 fn hashes_are_what_they_have_always_been() {
-    for (spec, expected) in [
-        (json!({}), "v1:44136fa355b3678a"),
-        (json!({"containers": [{"name": "log", "image": "log:1"}]}), "v1:f4368dcca4d54016"),
-        (rich(), "v1:0e5d02f385f9767c"),
-    ] {
-        assert_eq!(hash(&spec), expected, "{spec}");
+    let recorded = crate::yaml::read(include_str!("hashes.yaml")).unwrap();
+    assert!(recorded.len() > 11, "{}", recorded.len());
+    let mut seen = BTreeMap::new();
+    for Recorded { what, spec, canonical, hash: expected } in
+        recorded.into_iter().map(|it| serde_json::from_value(it.value).unwrap())
+    {
+        let (found, decoded) = (hash(&spec), serde_json::from_value(spec).unwrap());
+        let text = super::text(&decoded, &used_volumes(&decoded));
+        assert_eq!((text.as_str(), found.as_str()), (canonical.as_str(), expected.as_str()), "{what}");
+        seen.entry(expected).or_insert_with(Vec::new).push(what);
     }
+    let same: Vec<Vec<String>> = seen.into_values().filter(|what| what.len() > 1).collect();
+    assert_eq!(
+        same,
+        [["one container", "one container with every default written out", "what is decided and not injected"]]
+    );
+}
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Recorded {
+    what: String,
+    spec: Value,
+    canonical: String,
+    hash: String,
 }
 
 #[test]
@@ -100,6 +121,7 @@ fn everything_that_is_injected_counts() {
         ("/volumes/0/secret/defaultMode", json!(256)),
         ("/imagePullSecrets/0/name", json!("q")),
         ("/containers/1", json!({"name": "more", "image": "m:1"})),
+        ("/initContainers/1", json!({"name": "plain", "image": "p:1"})),
     ] {
         let mut spec = rich();
         let (parent, field) = pointer.rsplit_once('/').unwrap();

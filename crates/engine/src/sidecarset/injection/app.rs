@@ -109,6 +109,9 @@ impl<'s> Injection<'_, 's> {
             if pieces.is_empty() {
                 continue;
             }
+            if own.is_longer() {
+                return Err(Clash::too_long(set));
+            }
             count += 1;
             let mut change = Change::default();
             let earlier = self.added.app.by_container.get(&position);

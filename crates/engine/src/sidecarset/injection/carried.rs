@@ -26,12 +26,6 @@ pub const RECORD_MAX_BYTES: usize = 32 * 1024;
 /// OpenKruise's record on a pod: names of sets, joined by commas. Read for migration, never written.
 const OPENKRUISE_ANNOTATION: &str = "kruise.io/sidecarset-injected-list";
 
-/// Names of containers that are read of a record, each of which costs more than its few bytes: a pod has no more containers.
-const LIMIT: usize = 2 * limits::CONTAINERS;
-
-/// Sets that a record may have beside those that select the pod, such as are gone. One of more is forged, and counts as none.
-const OTHERS: usize = 500;
-
 /// Every record of a pod by its set, of so many sets at most. Raw, so that entries of other sets are written back as they were.
 fn records(text: &str, limit: usize) -> Result<BTreeMap<Text<'_>, &RawValue>, serde_json::Error> {
     struct Entries(usize);
@@ -69,9 +63,9 @@ fn names_containers(raw: &RawValue) -> bool {
 struct Entry<'p> {
     #[serde(borrow)]
     hash: Option<Text<'p>>,
-    #[serde(borrow, deserialize_with = "at_most::<_, _, LIMIT>")]
+    #[serde(borrow, deserialize_with = "at_most::<_, _, { limits::RECORDED_NAMES }>")]
     containers: Option<Vec<Text<'p>>>,
-    #[serde(borrow, deserialize_with = "at_most::<_, _, LIMIT>")]
+    #[serde(borrow, deserialize_with = "at_most::<_, _, { limits::RECORDED_NAMES }>")]
     init_containers: Option<Vec<Text<'p>>>,
 }
 
@@ -140,7 +134,7 @@ impl<'p, 's> Carried<'p, 's> {
         let sets: BTreeMap<&str, &'s CompiledSet> = selecting.iter().map(|set| (set.name.as_str(), *set)).collect();
         let named = openkruise.into_iter().flat_map(|list| list.split(',')).map(str::trim);
         carried.openkruise = named.filter(|name| sets.contains_key(name)).collect();
-        carried.raw = record.and_then(|text| records(text, sets.len() + OTHERS).ok()).unwrap_or_default();
+        carried.raw = record.and_then(|text| records(text, sets.len() + limits::OTHER_SETS).ok()).unwrap_or_default();
         if !carried.raw.is_empty() {
             carried.read_entries(&sets);
         }
@@ -150,7 +144,7 @@ impl<'p, 's> Carried<'p, 's> {
     fn read_entries(&mut self, sets: &BTreeMap<&'s str, &'s CompiledSet>) {
         let pieces = sets.values().flat_map(|set| set.pieces());
         self.owners = pieces.map(|piece| (piece.name.as_str(), OwnersByList::default())).collect();
-        let mut left = LIMIT;
+        let mut left = limits::RECORDED_NAMES;
         // The pod's author may add names to the records of other sets: those of musts are read first.
         let rank = |(name, _): &(&Text<'p>, &&'p RawValue)| match sets.get(name.as_str()) {
             Some(set) if set.is_must() => 0,

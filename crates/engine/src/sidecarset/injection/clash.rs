@@ -207,6 +207,19 @@ impl Clash {
         }
     }
 
+    /// A container of the pod has more variables, mounts or devices than are read.
+    pub(super) fn too_long(set: &CompiledSet) -> Self {
+        Self {
+            reason: Reason::TOO_LARGE,
+            field: "spec.containers".to_owned(),
+            text: format!(
+                "SidecarSet {:?} takes something from the pod's containers or adds something to them, and one of these has more than \
+                 160,000 variables, mounts or devices; make its lists smaller",
+                set.name
+            ),
+        }
+    }
+
     pub(super) fn illegal(set: &CompiledSet, field: &str, text: &str) -> Self {
         Self {
             reason: reasons::RESULT_ILLEGAL,

@@ -149,6 +149,30 @@ fn what_the_api_server_fills_in_is_no_difference() {
     assert_eq!(Case::default().of(&stored), None);
 }
 
+/// Half a surrogate is JSON that no string can hold.
+#[test]
+fn what_cannot_be_read_is_a_difference() {
+    let unreadable = Some("a part that cannot be read".to_owned());
+    let allowed = AllowedChanges::default();
+    let of = |text: &str| {
+        let raw = RawValue::from_string(text.to_owned()).unwrap();
+        form(&container()).difference(Some(&raw), &allowed, &Around::default())
+    };
+    let whole = container().to_string();
+    assert_eq!(of(&whole), None);
+    for (from, to) in
+        [(r#""-v""#, r#""\ud800""#), (r#""enforce""#, r#""\udc00x""#), (r#"{"name":"#, r#"{"\ud800":null,"name":"#)]
+    {
+        let changed = whole.replacen(from, to, 1);
+        assert_ne!(changed, whole, "{from}");
+        assert_eq!(of(&changed), unreadable, "{changed}");
+    }
+    for text in [r#""proxy""#, "[]", "null", "7"] {
+        assert_eq!(of(text), unreadable, "{text}");
+    }
+    assert_eq!(form(&container()).difference(None, &allowed, &Around::default()), unreadable, "no text");
+}
+
 #[test]
 fn every_other_field_is_a_difference() {
     let case = Case::default();

@@ -19,25 +19,17 @@ use serde_json::value::RawValue;
 
 use self::share::Shared;
 pub(super) use self::sources::{Own, Sources};
+use crate::pod::limits;
 use crate::pod::view::PodView;
 use crate::sidecarset::api::{RawObject, list, text};
 use crate::sidecarset::compiled::{CompiledSet, Piece};
 use crate::sidecarset::injection::Clash;
 use crate::sidecarset::sameness::{Taken, clean_path};
-use crate::sidecarset::size;
-
-/// Bytes that all sets together take from the containers of a pod and give to theirs. An API server stores no pod of that size:
-/// etcd's limit is 1.5 MiB. Without a limit a long list of the pod's would be copied into as many containers as sets have.
-const MAX_TAKEN: usize = 3 * 1024 * 1024;
-
-/// JSON values in that, as many as a set itself may hold. Each takes hundreds of bytes once it is decoded, and it is decoded for each
-/// container that gets it.
-const MAX_VALUES: usize = size::MAX_VALUES;
 
 /// Warnings about one pod: there may be as many as it has mounts.
 const TOLD: usize = 8;
 
-/// More is taken than [`MAX_TAKEN`] or [`MAX_VALUES`].
+/// More is taken than [`limits::TAKEN_BYTES`] or [`limits::TAKEN_VALUES`].
 struct TooMuch;
 
 /// How much more may be decoded of what a pod has.
@@ -48,7 +40,7 @@ struct Left {
 
 impl Left {
     const fn all() -> Self {
-        Self { bytes: MAX_TAKEN, values: MAX_VALUES }
+        Self { bytes: limits::TAKEN_BYTES, values: limits::TAKEN_VALUES }
     }
 
     /// Takes note that this is decoded, before it is.
@@ -95,6 +87,9 @@ impl<'p, 's> Fitting<'p, 's> {
     pub fn fit(&mut self, set: &CompiledSet) -> Result<Option<CompiledSet>, Clash> {
         if !set.takes_from_pod() {
             return Ok(None);
+        }
+        if self.sources.has_longer(set.is_must()) {
+            return Err(Clash::too_long(set));
         }
         let mut fitted = set.clone();
         let mut warnings = Vec::new();

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::pod::limits::at_most_or_none;
+use crate::pod::limits::{self, at_most_or_none};
 use crate::pod::view::{Container, NameOnly, PodView};
 use crate::sidecarset::app_containers::Additions;
 use crate::sidecarset::canonical::is_empty;
@@ -19,9 +19,6 @@ use crate::sidecarset::injection::List;
 use crate::sidecarset::mark::says_raw;
 use crate::sidecarset::sameness::clean_path;
 use crate::sidecarset::size::MAX_VALUES;
-
-/// Variables, mounts or devices of one container: the shortest takes 10 bytes in what the API server stores of a pod.
-const ELEMENTS: usize = 160_000;
 
 /// Containers of sets by name: several sets may bring one of a name.
 type Pieces<'s> = BTreeMap<&'s str, Vec<(&'s CompiledSet, &'s Piece)>>;
@@ -47,6 +44,8 @@ pub(in crate::sidecarset::injection) struct Own<'p> {
     is_plain_init: bool,
     /// Something says that it was injected, which the author of the pod may have written.
     is_said_to_be_injected: bool,
+    /// One of its lists is longer than what was read of it.
+    is_longer: bool,
     parts: Parts<'p>,
     variables: OnceCell<BTreeMap<Text<'p>, (usize, &'p RawValue)>>,
     // Volumes by the places at which they are mounted, and empty texts where devices are.
@@ -68,11 +67,11 @@ struct Place<'p> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Parts<'p> {
-    #[serde(borrow, deserialize_with = "at_most_or_none::<_, _, ELEMENTS>")]
+    #[serde(borrow, deserialize_with = "at_most_or_none::<_, _, { limits::ELEMENTS }>")]
     env: Vec<&'p RawValue>,
-    #[serde(borrow, deserialize_with = "at_most_or_none::<_, _, ELEMENTS>")]
+    #[serde(borrow, deserialize_with = "at_most_or_none::<_, _, { limits::ELEMENTS }>")]
     volume_mounts: Vec<&'p RawValue>,
-    #[serde(borrow, deserialize_with = "at_most_or_none::<_, _, ELEMENTS>")]
+    #[serde(borrow, deserialize_with = "at_most_or_none::<_, _, { limits::ELEMENTS }>")]
     volume_devices: Vec<&'p RawValue>,
     #[serde(borrow)]
     command: Option<&'p RawValue>,
@@ -124,6 +123,11 @@ impl<'p, 's> Sources<'p, 's> {
         self.all().iter().enumerate().filter(move |(_, own)| is_must || !own.is_said_to_be_injected)
     }
 
+    /// Whether one of those of [`Self::own`] has more in a list than is read of it.
+    pub(super) fn has_longer(&self, is_must: bool) -> bool {
+        self.own(is_must).any(|(_, own)| own.is_longer())
+    }
+
     /// One of them, by its position.
     pub(in crate::sidecarset::injection) fn at(&self, position: usize) -> Option<&Own<'p>> {
         self.all().get(position)
@@ -170,6 +174,8 @@ impl<'p, 's> Sources<'p, 's> {
             return None;
         }
         let is_said_to_be_injected = is_marked(&parts);
+        let lists = [&parts.env, &parts.volume_mounts, &parts.volume_devices];
+        let is_longer = lists.into_iter().any(|list| list.len() > limits::ELEMENTS);
         if !self.left_out.is_empty() {
             let is_added =
                 |raw: &RawValue| name_of(raw).is_some_and(|name| self.left_out.has_variable(&name, raw.get()));
@@ -181,6 +187,7 @@ impl<'p, 's> Sources<'p, 's> {
             place,
             is_plain_init: place.0 == List::InitContainers && !container.is_native_sidecar(),
             is_said_to_be_injected,
+            is_longer,
             parts,
             variables: OnceCell::new(),
             mounted: OnceCell::new(),
@@ -196,6 +203,11 @@ impl<'p, 's> Sources<'p, 's> {
 impl<'p> Own<'p> {
     pub(in crate::sidecarset::injection) const fn name(&self) -> &'p str {
         self.name
+    }
+
+    /// Whether it has more variables, mounts or devices than are read.
+    pub(in crate::sidecarset::injection) const fn is_longer(&self) -> bool {
+        self.is_longer
     }
 
     /// The list of the pod that it is in, and its position there.

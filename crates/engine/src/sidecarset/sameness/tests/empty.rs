@@ -131,6 +131,22 @@ fn what_go_leaves_out_or_always_writes_in_a_volume_is_no_difference() {
     }
 }
 
+#[test]
+fn a_volume_that_cannot_be_read_is_no_volume_of_a_set() {
+    let ours = json!({"name": "v", "configMap": {"name": "c"}});
+    let ours = VolumePiece::of(ours.as_object().unwrap());
+    for (text, expected) in [
+        (r#"{"name":"v","configMap":{"name":"c"}}"#, true),
+        (r#"{"name":"v","configMap":{"name":"c"},"x":null}"#, true),
+        (r#"{"name":"v","configMap":{"name":"c"},"\ud800":null}"#, false),
+        (r#"["v"]"#, false),
+        ("null", false),
+    ] {
+        let found = RawValue::from_string(text.to_owned()).unwrap();
+        assert_eq!(is_same_volume(&found, &ours), expected, "{text}");
+    }
+}
+
 /// The admission plugin `AlwaysPullImages` changes volumes as it changes containers.
 #[test]
 fn an_image_in_a_volume_may_always_be_pulled() {

@@ -69,6 +69,16 @@ fn init_containers_clash_with_containers_too() {
 }
 
 #[test]
+fn case_73_two_sets_with_the_same_containers_have_one_fault_for_each() {
+    let spec = json!({"initContainers": [{"name": "setup", "image": "setup:1"}], "volumes": [{"name": "v", "hostPath": {"path": "/v"}}]});
+    let found = against(&set(&spec), &named_set("other", &spec));
+    let expected =
+        ["spec.initContainers[0].name: Invalid value: \"setup\"", "spec.containers[0].name: Invalid value: \"log\""];
+    assert!(expected.iter().all(|fault| found.contains(fault)), "{found}");
+    assert_eq!(found.matches("adds a ").count(), 2, "{found}");
+}
+
+#[test]
 fn volumes_of_one_name_clash_only_with_another_source() {
     let with = |volume: Value, container: &str| json!({"volumes": [volume], "containers": [{"name": container, "image": "x"}]});
     let host = |path: &str| json!({"name": "v", "hostPath": {"path": path}});

@@ -156,6 +156,31 @@ fn mounts_and_devices() {
 }
 
 #[test]
+fn case_30_a_device_at_the_path_of_a_mount_is_refused_twice() {
+    let volumes = json!([{"name": "data"}, {"name": "disk", "persistentVolumeClaim": {"claimName": "disk"}}]);
+    let container = json!({
+        "name": "log", "image": "log:1", "volumeMounts": [{"name": "data", "mountPath": "/a"}],
+        "volumeDevices": [{"name": "disk", "devicePath": "/a"}],
+    });
+    assert_errors(&[(
+        set(&json!({"containers": [container], "volumes": volumes})),
+        r#"[spec.containers[0].volumeMounts[0].mountPath: Invalid value: "/a": must not already exist as a path in volumeDevices, spec.containers[0].volumeDevices[0].devicePath: Invalid value: "/a": must not already exist as a path in volumeMounts]"#,
+    )]);
+}
+
+#[test]
+fn cases_32_and_33_what_defaults_complete_in_a_volume_is_accepted() {
+    for volume in [
+        json!({"name": "a", "downwardAPI": {"items": [{"path": "p", "fieldRef": {"fieldPath": "metadata.labels"}}]}}),
+        json!({"name": "a", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}}),
+        // As in a pod it is an empty directory.
+        json!({"name": "a"}),
+    ] {
+        assert_eq!(errors(&set(&json!({"volumes": [volume]}))), "", "{volume}");
+    }
+}
+
+#[test]
 fn volumes() {
     let cases: [(Value, &str); 23] = [
         (json!({"name": "a", "emptyDir": {"sizeLimit": "1Gi"}}), ""),

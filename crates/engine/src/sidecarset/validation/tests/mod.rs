@@ -5,6 +5,7 @@ mod canary;
 mod conflicts;
 mod containers;
 mod data;
+mod endpoints;
 mod golden;
 mod metadata;
 mod older;

@@ -22,6 +22,7 @@ fn valid_sets_have_no_errors_and_no_warnings() {
         set(&json!({"injectionStrategy": {"paused": true}})),
         set(&json!({"injectionStrategy": {"revision": {}}, "patchPodMetadata": []})),
         set(&json!({"imagePullSecrets": [{"name": "registry"}], "customVersion": "v1.2", "order": -5})),
+        with_container(&json!({"shareVolumePolicy": {}})),
         with_container(&json!({"transferEnv": [], "resourcesPolicy": {}, "shareVolumeDevicePolicy": {}})),
     ];
     for object in sets {
@@ -173,6 +174,11 @@ fn update_strategy_is_checked() {
         (json!({"maxUnavailable": "200%"}), "spec.updateStrategy.maxUnavailable: Invalid value: \"200%\": must not be greater than 100%".to_owned()),
         (json!({"maxUnavailable": "x"}), format!("spec.updateStrategy.maxUnavailable: Invalid value: \"x\": {form}")),
         (json!({"partition": -1}), "spec.updateStrategy.partition: Invalid value: -1: must be greater than or equal to 0".to_owned()),
+        (json!({"partition": "abc%"}), format!("spec.updateStrategy.partition: Invalid value: \"abc%\": {form}")),
+        (
+            json!({"selector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}}),
+            "spec.updateStrategy.selector.matchExpressions[0].operator: Invalid value: \"Near\": not a valid selector operator".to_owned(),
+        ),
         (json!({"partition": "101%"}), "spec.updateStrategy.partition: Invalid value: \"101%\": must not be greater than 100%".to_owned()),
         (json!({"partition": "1%", "selector": selector}), "spec.updateStrategy.partition: Forbidden: may not be set together with selector; choose one".to_owned()),
         (json!({"partition": "0%", "selector": selector}), String::new()),

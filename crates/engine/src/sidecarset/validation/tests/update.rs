@@ -26,6 +26,23 @@ fn containers_may_be_added_removed_and_renamed() {
     }
 }
 
+/// There, another way of upgrading and one container more are refused, since the controller cannot deal with pods of both kinds.
+#[test]
+fn case_78_every_part_of_a_set_may_change() {
+    let upgrade = json!({"upgradeType": "HotUpgrade", "hotUpgradeEmptyImage": "empty:1"});
+    let one = set(&json!({}));
+    for new in [
+        set(&json!({"containers": [container(&json!({"upgradeStrategy": upgrade}))]})),
+        set(&json!({"containers": [container(&json!({})), container(&json!({"name": "more"}))]})),
+        set(&json!({"containers": [container(&json!({"name": "another"}))]})),
+        set(&json!({"initContainers": [container(&json!({"name": "init"}))]})),
+        set(&json!({"selector": {"matchLabels": {"app": "db"}}})),
+    ] {
+        assert_eq!(changed(&one, &new).0, "", "{}", new["spec"]);
+        assert_eq!(changed(&new, &one).0, "", "back from {}", new["spec"]);
+    }
+}
+
 #[test]
 fn old_fault_is_a_warning_and_a_new_one_an_error() {
     let faulty = set(&json!({"containers": bad(1)}));
