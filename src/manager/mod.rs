@@ -92,6 +92,7 @@ pub struct Manager {
     client: Client,
     background: Background,
     background_client: Client,
+    client_without_retries: Client,
     watching: Clients,
     feed: SnapshotBuilder,
     world: ReadModel,
@@ -137,14 +138,15 @@ impl Manager {
             certificate: (options.certificates != Certificates::Off).then(|| gate("certificate")),
         };
         // A client's requests run where it was made.
-        let background_client = {
+        let (background_client, client_without_retries) = {
             let _entered = background.handle().enter();
-            connection.client()?
+            (connection.client()?, connection.client_without_retries()?)
         };
         Ok(Self {
             client: connection.client()?,
             background,
             background_client,
+            client_without_retries,
             watching: connection.watching(&world, &options.namespace, options.plugins)?,
             bundle: watch::Sender::new(None),
             options,
@@ -179,8 +181,8 @@ impl Manager {
     ///
     /// `hooks` is what `--webhook-url` registers.
     pub async fn run(self, hooks: Vec<WebhookEntry>, shutdown: Shutdown) {
-        let Self { options, client, background, background_client, watching, feed, world, shared, gates, bundle } =
-            self;
+        let Self { options, client, background, background_client, client_without_retries, .. } = self;
+        let Self { watching, feed, world, shared, gates, bundle, .. } = self;
         let (draining, stopping) = (CancellationToken::new(), CancellationToken::new());
         let tasks = TaskTracker::new();
         tasks.spawn(world_watch::run(feed, world.clone(), watching, stopping.clone()));
@@ -202,6 +204,7 @@ impl Manager {
             client,
             background,
             background_client,
+            client_without_retries,
             world,
             shared,
             hooks,
@@ -260,6 +263,7 @@ struct Leader {
     /// Where all that the leader does runs, and the client for that.
     background: Background,
     background_client: Client,
+    client_without_retries: Client,
     world: ReadModel,
     shared: Shared,
     hooks: Vec<WebhookEntry>,
@@ -299,6 +303,7 @@ impl Leader {
         let in_order = watch::Sender::<InOrder>::default();
         let context = || Context {
             client: client(),
+            client_without_retries: self.client_without_retries.clone(),
             metrics: self.shared.metrics.clone(),
             tuning: self.options.tuning.clone(),
             term: term.clone(),

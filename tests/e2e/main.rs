@@ -57,6 +57,7 @@ mod process;
 mod project_config;
 #[path = "../chart/promtool.rs"]
 mod promtool;
+mod recreate;
 mod refusals;
 mod replicas;
 mod rollout;

@@ -58,6 +58,25 @@ pub enum Knowledge {
     Unknown(String),
 }
 
+impl Knowledge {
+    /// Whether every replica goes by the generation.
+    pub const fn is_of_all(&self) -> bool {
+        matches!(self, Self::All(_) | Self::AsTold)
+    }
+
+    /// Why not every replica does, as far as is known.
+    pub fn doubt(self) -> Option<String> {
+        match self {
+            Self::All(_) | Self::AsTold => None,
+            Self::Lacking(replica) => Some(format!("the replica at {replica} does not know this generation")),
+            Self::NotRegistered => {
+                Some("the webhook configuration outrider-mutating has no entry for pods any more".to_owned())
+            }
+            Self::Unknown(why) => Some(why),
+        }
+    }
+}
+
 /// Asks replicas.
 pub struct Replicas {
     slices: Api<EndpointSlice>,
@@ -327,6 +346,11 @@ mod tests {
     #[tokio::test]
     async fn without_an_entry_for_pods_no_replica_is_called() {
         assert_eq!(known_with(slice(&[], json!(true)), json!([])).await, Knowledge::NotRegistered);
+        let doubt = known_with(slice(&[], json!(true)), json!([])).await.doubt().unwrap();
+        assert!(doubt.contains("no entry for pods"), "{doubt}");
+        assert_eq!(known(slice(&[], json!(true))).await.doubt(), None);
+        let doubt = Knowledge::Lacking("r".to_owned()).doubt().unwrap();
+        assert!(doubt.contains("the replica at r does not know"), "{doubt}");
     }
 
     #[tokio::test]

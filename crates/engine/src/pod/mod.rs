@@ -3,6 +3,7 @@
 //! Everything here is pure: bytes and a snapshot in, bytes out. No client, no clock, no lock, no await.
 
 pub mod after_creation;
+pub mod anew;
 pub mod borrowed_map;
 pub mod decoded;
 pub mod explain;
