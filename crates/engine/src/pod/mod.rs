@@ -11,6 +11,7 @@ pub mod in_place;
 pub mod limits;
 pub mod mutate;
 pub mod older;
+mod older_amounts;
 pub mod owners;
 pub mod positions;
 pub mod select;
