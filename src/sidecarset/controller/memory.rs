@@ -29,7 +29,7 @@ pub struct Memory {
     pods: HashMap<PodKey, Remembered>,
     // Pods that a rollout took down, as they were seen last.
     touched: HashMap<PodKey, Touched>,
-    // Pods that are to be evicted in turn, or are evicted already.
+    // Pods that are to be evicted in turn, or are evicted already, or whose workloads are barred.
     evictable: HashSet<PodKey>,
 }
 
@@ -277,7 +277,8 @@ impl Memory {
         self.touched = seen;
     }
 
-    /// Takes note of the pods that are evicted, or are to be in turn: no person has to create them anew.
+    /// Takes note of the pods that are evicted, or are to be in turn, or whose workloads are barred: no person has to create them anew, or
+    /// it would be of no use.
     pub fn note_evictable(&mut self, keys: HashSet<PodKey>) {
         self.evictable = keys;
     }

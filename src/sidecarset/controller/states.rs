@@ -127,7 +127,7 @@ struct Candidates<'c> {
     halted: HashSet<&'c str>,
     unjudged: HashSet<u64>,
     now: Instant,
-    // Those that are evicted, or are to be in turn.
+    // Those that are evicted, or are to be in turn, or would be but that new pods of their workloads are no help: the set names these.
     keys: HashSet<PodKey>,
     // Why some of them are not evicted now.
     stop: Option<EvictionsWait>,
@@ -150,11 +150,15 @@ impl<'c> Candidates<'c> {
         }
         let allowance = self.evictions.allowance(self.set, pod.facts.owner);
         // As the judgement has it; the pod is read again before.
-        if !is_replaced(pod) || matches!(allowance, Allowance::Barred(_)) {
+        if !is_replaced(pod) {
             state.form = Form::NewPodOnly;
             return;
         }
         self.keys.insert(key.clone());
+        if matches!(allowance, Allowance::Barred(_)) {
+            state.form = Form::NewPodOnly;
+            return;
+        }
         if let Some(stop) = self.stop_of(key, pod) {
             state.form = Form::Awaiting;
             self.stop.get_or_insert(stop);
