@@ -74,13 +74,13 @@ impl Brakes {
         Number { all: of_set.evicted, here: *here }
     }
 
-    /// This eviction for the set, of a pod of this workload and namespace, has failed. Without a number it is the last one.
+    /// This eviction for the set, of a pod of this workload and namespace, has failed.
     pub fn note(
         &mut self,
         set: &str,
         (owner, namespace): (u64, &Arc<str>),
         what: Failure,
-        number: Option<Number>,
+        number: Number,
         at: Instant,
     ) {
         let of_set = self.sets.entry(set.into()).or_default();
@@ -89,10 +89,9 @@ impl Brakes {
             return;
         }
         let here = of_set.by_namespace.get(namespace).copied().unwrap_or_default();
-        // What came of it may be seen before its answer.
-        let number = number.filter(|number| *number != Number::default());
-        let (namespace, number) = (Arc::clone(namespace), number.unwrap_or(Number { all: of_set.evicted, here }));
-        of_set.failed.push(Failed { owner, namespace, number, what, at });
+        // What came of it may be seen before its answer: then it is one of the last.
+        let number = if number == Number::default() { Number { all: of_set.evicted, here } } else { number };
+        of_set.failed.push(Failed { owner, namespace: Arc::clone(namespace), number, what, at });
     }
 
     /// The workload has a new pod after all.

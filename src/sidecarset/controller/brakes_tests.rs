@@ -9,7 +9,7 @@ fn after(evictions: &[(&str, Option<Failure>)], now: Instant) -> Brakes {
         let namespace: Arc<str> = (*namespace).into();
         let number = brakes.count("a", &namespace);
         if let Some(failure) = failure {
-            brakes.note("a", (owner, &namespace), *failure, Some(number), now);
+            brakes.note("a", (owner, &namespace), *failure, number, now);
         }
     }
     brakes
@@ -68,19 +68,20 @@ fn what_has_passed_does_not_count_any_more() {
     assert_eq!(brakes.hold("a", now), None);
 }
 
-/// The conditions of pods say it, each of those of the workload.
 #[test]
-fn what_an_earlier_leader_has_found_of_a_workload_counts_once() {
+fn what_is_found_of_a_workload_counts_once_and_for_no_longer_as_it_is_found_again() {
     let (now, mut brakes) = (NOW(), Brakes::default());
+    let note = |brakes: &mut Brakes, namespace: &str, at| {
+        let (namespace, owner): (Arc<str>, _) = (namespace.into(), u64::from(namespace.as_bytes()[0]));
+        let number = brakes.count("a", &namespace);
+        brakes.note("a", (owner, &namespace), Failure::Outdated, number, at);
+    };
     for namespace in ["x", "x", "x", "y", "z"] {
-        let namespace: Arc<str> = namespace.into();
         assert_eq!(brakes.hold("a", now), None);
-        brakes.note("a", (u64::from(namespace.as_bytes()[0]), &namespace), Failure::Outdated, None, now);
+        note(&mut brakes, namespace, now);
     }
     assert!(brakes.hold("a", now).is_some() && brakes.halted("a", now).is_empty());
-    // It is read again with each judgement on a pod, and is no later for that.
-    let later = now + FAILED_FOR / 2;
-    brakes.note("a", (u64::from(b'x'), &"x".into()), Failure::Outdated, None, later);
+    note(&mut brakes, "x", now + FAILED_FOR / 2);
     assert_eq!(brakes.hold("a", now + FAILED_FOR), None);
 }
 
@@ -90,7 +91,7 @@ fn a_failure_that_is_seen_before_the_answer_to_its_eviction_counts_as_one_of_the
     let now = NOW();
     let mut brakes = after(&[("x", FINE); 20], now);
     for (owner, namespace) in (1..).zip(["x", "y", "z"]) {
-        brakes.note("a", (owner, &namespace.into()), Failure::NotReplaced, Some(Number::default()), now);
+        brakes.note("a", (owner, &namespace.into()), Failure::NotReplaced, Number::default(), now);
         brakes.count("a", &namespace.into());
     }
     assert!(brakes.hold("a", now).is_some());

@@ -23,8 +23,12 @@ impl Rollouts {
             let (pods, evictions) = (locked(&self.pods), locked(&self.evictions));
             evictions.doubtful(&set.name, &pods, Instant::now())
         };
-        for member in doubtful {
-            let is_there = self.changer.is_there(&member.0, member.1.facts.uid).await;
+        let asked: Vec<_> = doubtful
+            .into_iter()
+            .map(|member| async move { (self.changer.is_there(&member.0, member.1.facts.uid).await, member) })
+            .collect();
+        let mut answers = futures::stream::iter(asked).buffer_unordered(AT_ONCE);
+        while let Some((is_there, member)) = answers.next().await {
             let mut evictions = locked(&self.evictions);
             match is_there {
                 Some(true) => evictions.undo(&member),

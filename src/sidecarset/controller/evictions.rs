@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use engine::sidecarset::compiled::CompiledSet;
 
 use crate::sidecarset::controller::bar::{Allowance, Bar, Barred};
-use crate::sidecarset::controller::brakes::{Brakes, FAILED_FOR, Failure};
+use crate::sidecarset::controller::brakes::{Brakes, Failure};
 use crate::sidecarset::controller::evicted::{Answer, Evicted};
 use crate::sidecarset::controller::facts::seconds_now;
 use crate::sidecarset::controller::members::Member;
@@ -62,21 +62,25 @@ impl Evictions {
         self.workloads.retain(|_, workload| !workload.is_empty());
     }
 
-    /// The pod, which `served` or not, is about to be evicted for the set. Returns whether it still may be: it is in the index.
+    /// The pod, which `served` or not, is about to be evicted for the set. Returns whether it still may be: it is in the index. Which pods
+    /// its workload has is taken note of, but for workloads of which that is `noted` at this moment.
     pub fn begin(
         &mut self,
         set: &CompiledSet,
         (key, pod): &Member,
         served: bool,
-        pods: &PodIndex,
+        (pods, noted): (&PodIndex, &mut HashSet<u64>),
         now: Instant,
     ) -> bool {
         let owner = pod.facts.owner;
         if !pods.get(key).is_some_and(|here| here.active && here.facts.uid == pod.facts.uid) {
             return false;
         }
-        let all = pods.of_workload(owner);
-        self.workload(owner, key).begin(set, (key.clone(), pod.facts.uid), served, all, now);
+        let workload = self.workload(owner, key);
+        if noted.insert(owner) {
+            workload.see(pods.of_workload(owner));
+        }
+        workload.begin(set, (key.clone(), pod.facts.uid), served, now);
         true
     }
 
@@ -157,35 +161,23 @@ impl Evictions {
     }
 
     /// Takes in that an earlier leader barred the pod's workload, as the pod's condition says. Where a pod was created since, that is over.
+    /// It says nothing of others: when that was, and among how many evictions, is not known any more.
     pub fn resume(&mut self, set: &CompiledSet, (key, pod): &Member, bar: Bar, pods: &PodIndex, now: Instant) {
         let owner = pod.facts.owner;
-        let mut failure = None;
         let workload = self.workload(owner, key);
-        match bar {
-            Bar::Outdated => {
-                workload.note_tried(set, Some(key.clone()));
-                failure = Some(Failure::Outdated);
-            }
-            Bar::NotReplaced(since) => {
-                let all = pods.of_workload(owner);
-                let newer: Vec<_> = all.filter(|(_, pod)| pod.active && pod.facts.created > since).collect();
-                let lacks =
-                    |pod: &PodRecord| set.selector.matches(&pod.labels) && pod.hash_of(&set.name) != Some(&*set.hash);
-                if newer.is_empty() {
-                    // What this leader has found itself is newer.
-                    if workload.lost.is_none() {
-                        workload.lose(set, key.clone(), since, pods, owner, now);
-                    }
-                    let is_lately = u64::from(seconds_now().saturating_sub(since)) < FAILED_FOR.as_secs();
-                    failure = is_lately.then_some(Failure::NotReplaced);
-                } else {
-                    let lacking = newer.iter().find(|(_, pod)| lacks(pod));
-                    workload.note_tried(set, lacking.map(|(key, _)| (*key).clone()));
-                }
-            }
-        }
-        if let Some(failure) = failure {
-            self.brakes.note(&set.name, (owner, &key.namespace), failure, None, now);
+        let since = match bar {
+            Bar::Outdated => return workload.note_tried(set, Some(key.clone())),
+            Bar::NotReplaced(since) => since,
+        };
+        let all = pods.of_workload(owner);
+        let newer: Vec<_> = all.filter(|(_, pod)| pod.active && pod.facts.created >= since).collect();
+        let lacks = |pod: &PodRecord| set.selector.matches(&pod.labels) && pod.hash_of(&set.name) != Some(&*set.hash);
+        if !newer.is_empty() {
+            let lacking = newer.iter().find(|(_, pod)| lacks(pod));
+            workload.note_tried(set, lacking.map(|(key, _)| (*key).clone()));
+        } else if workload.lost.is_none() {
+            // What this leader has found itself would be newer.
+            workload.lose(set, key.clone(), since, pods, owner, now);
         }
     }
 
@@ -194,8 +186,12 @@ impl Evictions {
     pub fn update(&mut self, set: &CompiledSet, recreates: bool, pods: &PodIndex, now: Instant) {
         let new = || OfSet { hash: set.hash.as_str().into(), first: now, is_whole: false, ending: HashMap::new() };
         let of_set = self.sets.entry(set.name.as_str().into()).or_insert_with(new);
-        let ending = pods.carrying(&set.name).filter(|(_, pod)| recreates && is_ending(set, pod));
         let before = std::mem::take(&mut of_set.ending);
+        // Later on others delete them, one after the other if they like.
+        let is_early = now.saturating_duration_since(self.since) < OVERDUE_AFTER;
+        let ending = pods
+            .carrying(&set.name)
+            .filter(|(_, pod)| recreates && is_ending(set, pod) && (is_early || before.contains_key(&pod.facts.uid)));
         let since = |uid: u64, ready: bool| (uid, before.get(&uid).copied().unwrap_or((now, ready)));
         of_set.ending = ending.map(|(_, pod)| since(pod.facts.uid, pod.ready)).collect();
         if *of_set.hash != *set.hash {
@@ -211,17 +207,18 @@ impl Evictions {
                 self.brakes.is_replaced(*owner);
             }
             for (what, number) in [(Failure::NotReplaced, lost), (Failure::Outdated, outdated)] {
-                if number.is_some() {
+                if let Some(number) = number {
                     self.brakes.note(&set.name, of, what, number, now);
                 }
             }
         }
-        self.workloads.retain(|_, workload| !workload.is_empty());
+        let has_pods = |owner: u64| pods.of_workload(owner).next().is_some();
+        self.workloads.retain(|owner, workload| workload.is_waited_for() || (!workload.is_empty() && has_pods(*owner)));
         self.brakes.prune(now);
     }
 
-    /// The places that evictions for the set take. A pod that ends and whose condition says that it cannot have the set's form takes one
-    /// too: an earlier leader may have evicted it, or a user has deleted it to have it created anew.
+    /// The places that evictions for the set take. A pod that ended early in this leader's term, and whose condition says that it cannot have
+    /// the set's form, takes one too: an earlier leader may have evicted it.
     pub fn vacancies(&self, set: &CompiledSet, pods: &PodIndex, now: Instant) -> Vec<Vacancy> {
         // An application that fails by itself holds up its own; a form that serves nowhere may be at fault.
         let has_form = |pod: &PodRecord| pod.hash_of(&set.name) == Some(&*set.hash) && serves(pod);
@@ -241,6 +238,7 @@ impl Evictions {
                     served: evicted.served,
                     ends,
                     is_overdue,
+                    is_guess: evicted.is_of_earlier_leader(),
                     is_counted: evicted.is_counted(&set.name, pods),
                 });
             }
@@ -256,6 +254,7 @@ impl Evictions {
                 served,
                 ends: true,
                 is_overdue: now.saturating_duration_since(since) >= OVERDUE_AFTER,
+                is_guess: false,
                 is_counted: false,
             })
         }));
@@ -288,7 +287,7 @@ impl Evictions {
     }
 
     /// Counts the pods with the set's form that do not serve, in namespaces where no other pod with it does, as being in the places of pods
-    /// that an earlier leader evicted: else each leader would evict as many for a form that serves nowhere.
+    /// that an earlier leader evicted: else each leader would evict as many for a form that serves nowhere. Whether it did is a guess.
     fn take_in(&mut self, set: &CompiledSet, pods: &PodIndex, now: Instant) {
         let has_it = |pod: &PodRecord| pod.active && pod.hash_of(&set.name) == Some(&*set.hash);
         let all = || pods.carrying(&set.name).filter(|(_, pod)| has_it(pod));

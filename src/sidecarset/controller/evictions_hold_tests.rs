@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::tests::{OLD, Stage, at, of};
 use super::*;
+use crate::sidecarset::controller::brakes::FAILED_FOR;
 use crate::sidecarset::controller::evicted::NOT_REPLACED_AFTER;
 use crate::sidecarset::controller::facts::seconds_now;
 use crate::sidecarset::controller::record::tests::labelled;
@@ -69,7 +70,7 @@ fn lose(stage: &mut Stage, namespaces: &[&str], workloads: &[&str]) {
         }
         let key = PodKey::of(&pods[0]);
         let member = (key.clone(), Arc::clone(stage.index.get(&key).unwrap()));
-        assert!(stage.evictions.begin(&stage.set, &member, true, &stage.index, stage.start));
+        assert!(stage.evictions.begin(&stage.set, &member, true, (&stage.index, &mut HashSet::new()), stage.start));
         stage.evictions.answered("a", &member, Answer::Evicted(at("2026-01-01T00:00:10Z")));
         stage.index.update(&key, None);
     }
@@ -110,9 +111,9 @@ fn what_the_condition_of_a_pod_says_bars_its_workload_under_the_next_leader() {
     let created = at("2026-01-01T00:00:10Z");
     for (bar, expected) in [
         (Bar::Outdated, Allowance::Barred(Bar::Outdated)),
-        (Bar::NotReplaced(created), Allowance::Barred(Bar::NotReplaced(created))),
-        // A pod was created since: of the older form.
-        (Bar::NotReplaced(created - 1), Allowance::Barred(Bar::Outdated)),
+        (Bar::NotReplaced(created + 1), Allowance::Barred(Bar::NotReplaced(created + 1))),
+        // A pod was created since, or in that second: of the older form.
+        (Bar::NotReplaced(created), Allowance::Barred(Bar::Outdated)),
     ] {
         let mut stage = Stage::of(&["left"]);
         let member = stage.member("left");
@@ -124,8 +125,27 @@ fn what_the_condition_of_a_pod_says_bars_its_workload_under_the_next_leader() {
     let mut new = of("web", "new", &current, true);
     new.meta_mut().creation_timestamp = serde_json::from_value(json!("2026-01-01T00:00:20Z")).unwrap();
     stage.show(&new);
-    stage.evictions.resume(&stage.set, &member, Bar::NotReplaced(created), &stage.index, stage.start);
+    stage.evictions.resume(&stage.set, &member, Bar::NotReplaced(created + 1), &stage.index, stage.start);
     assert_eq!(stage.allowance(), Allowance::Free);
+}
+
+/// The conditions say it for as long as the pods are there: that does not stop the set again and again.
+#[test]
+fn workloads_that_an_earlier_leader_barred_stop_no_others() {
+    for bar in [Bar::Outdated, Bar::NotReplaced(u32::MAX)] {
+        let mut stage = Stage::of(&["left"]);
+        for namespace in ["x", "y", "z"] {
+            let mut pod = of("web", "p", OLD, true);
+            pod.meta_mut().namespace = Some(namespace.to_owned());
+            stage.show(&pod);
+            let key = PodKey::of(&pod);
+            let member = (key.clone(), Arc::clone(stage.index.get(&key).unwrap()));
+            stage.evictions.resume(&stage.set, &member, bar, &stage.index, stage.start);
+            let owner = member.1.facts.owner;
+            assert_eq!(stage.evictions.allowance(&stage.set, owner), Allowance::Barred(bar));
+        }
+        assert_eq!((stage.hold_after(LEADER_PAUSE), stage.allowance()), (None, Allowance::First));
+    }
 }
 
 /// Its new pod of the older form is not taken for the one of an evicted pod by its hash, but by the pods beside it.
@@ -164,6 +184,7 @@ fn each_leader_counts_the_pods_of_a_form_that_serves_nowhere_as_places_of_those_
         |stage: &mut Stage, time| stage.vacancies_after(time).iter().map(|it| it.is_overdue).collect::<Vec<_>>();
     assert_eq!(overdue(&mut stage, LEADER_PAUSE), [] as [bool; 0], "nothing is evicted yet");
     assert_eq!(stage.hold_after(LEADER_PAUSE), None);
+    assert!(stage.vacancies_after(LEADER_PAUSE).iter().all(|place| place.is_guess));
     assert_eq!(overdue(&mut stage, OVERDUE_AFTER * 10), [false, false], "however long it takes");
     // It serves elsewhere: the applications fail by themselves, and hold up their own namespace.
     let mut elsewhere = of("web", "elsewhere", &current, true);
@@ -214,6 +235,23 @@ fn a_pod_that_others_delete_holds_up_only_its_own_namespace_after_ten_minutes_th
     assert_eq!(found(&mut stage, OVERDUE_AFTER), [(true, true)]);
     stage.evictions.update(&stage.set, false, &stage.index, stage.start);
     assert_eq!(stage.evictions.vacancies(&stage.set, &stage.index, stage.start), [], "the set evicts none");
+}
+
+/// Who may delete pods does not hold up the rollout in other namespaces, one pod after the other.
+#[test]
+fn pods_that_begin_to_end_late_in_a_leaders_term_take_no_place() {
+    let mut stage = Stage::of(&["left"]);
+    let ends = |stage: &mut Stage, name: &str| {
+        let mut ending = refused(of("web", name, OLD, true));
+        ending.meta_mut().deletion_timestamp = serde_json::from_value(json!("2030-01-01T00:00:00Z")).unwrap();
+        stage.show(&ending);
+    };
+    ends(&mut stage, "early");
+    assert_eq!(stage.vacant_after(OVERDUE_AFTER / 2), 1);
+    ends(&mut stage, "late");
+    assert_eq!(stage.vacant_after(OVERDUE_AFTER), 1);
+    stage.gone("early");
+    assert_eq!(stage.vacant_after(OVERDUE_AFTER), 0);
 }
 
 #[test]

@@ -17,7 +17,7 @@ impl Stage {
     /// As [`Self::evict`], for this set.
     fn evict_for(&mut self, set: &CompiledSet, name: &str, served: bool) {
         let member = self.member(name);
-        assert!(self.evictions.begin(set, &member, served, &self.index, self.start));
+        assert!(self.evictions.begin(set, &member, served, (&self.index, &mut HashSet::new()), self.start));
         let created = Answer::Evicted(at("2026-01-01T00:00:10Z"));
         self.evictions.answered(&set.name, &member, created);
     }

@@ -2,6 +2,7 @@ use kube::Resource as _;
 use serde_json::json;
 
 use super::*;
+use crate::sidecarset::controller::brakes::FAILED_FOR;
 use crate::sidecarset::controller::evicted::{ANSWERED_AFTER, NOT_REPLACED_AFTER};
 use crate::sidecarset::controller::injection_counts::tests::set;
 use crate::sidecarset::controller::record::tests::{pod, wanted};
@@ -76,7 +77,7 @@ impl Stage {
 
     pub fn asked(&mut self, name: &str) -> Member {
         let member = self.member(name);
-        assert!(self.evictions.begin(&self.set, &member, true, &self.index, self.start));
+        assert!(self.evictions.begin(&self.set, &member, true, (&self.index, &mut HashSet::new()), self.start));
         member
     }
 
@@ -221,9 +222,9 @@ fn a_pod_that_is_another_by_now_is_not_begun() {
     let mut stage = Stage::of(&["p", "left"]);
     let member = stage.member("p");
     stage.ends("p");
-    assert!(!stage.evictions.begin(&stage.set, &member, true, &stage.index, stage.start));
+    assert!(!stage.evictions.begin(&stage.set, &member, true, (&stage.index, &mut HashSet::new()), stage.start));
     stage.gone("p");
-    assert!(!stage.evictions.begin(&stage.set, &member, true, &stage.index, stage.start));
+    assert!(!stage.evictions.begin(&stage.set, &member, true, (&stage.index, &mut HashSet::new()), stage.start));
 }
 
 #[test]
@@ -269,6 +270,19 @@ fn of_a_workload_that_has_no_pod_any_more_nothing_is_kept_but_that_it_replaced_n
     assert_eq!((stage.vacant(), stage.vacant_after(NOT_REPLACED_AFTER)), (1, 0));
     assert_eq!(stage.barred().not_replaced.0, 1);
     assert_eq!(stage.vacant_after(NOT_REPLACED_AFTER + FAILED_FOR), 0);
+    assert!(stage.evictions.workloads.is_empty());
+}
+
+#[test]
+fn of_a_workload_that_has_no_pod_any_more_and_replaced_all_nothing_is_kept() {
+    let mut stage = Stage::of(&["p"]);
+    stage.evict("p");
+    stage.gone("p");
+    let current = stage.current();
+    stage.comes("new", &current, true);
+    assert_eq!((stage.vacant(), stage.evictions.workloads.len()), (0, 1), "others of it may go");
+    stage.gone("new");
+    stage.vacant();
     assert!(stage.evictions.workloads.is_empty());
 }
 

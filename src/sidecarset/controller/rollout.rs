@@ -1,6 +1,6 @@
 //! Carries out rollouts: asks the planner which pods are next, and changes these.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
@@ -271,10 +271,11 @@ impl Rollouts {
     fn begin(&self, Rollout { set, .. }: Rollout<'_>, next: &mut Next) {
         let (pods, now) = (locked(&self.pods), Instant::now());
         let (mut ledger, mut evictions) = (locked(&self.ledger), locked(&self.evictions));
-        next.update.retain(|chosen| {
-            let stays = !chosen.is_evicted || evictions.begin(set, &chosen.member, chosen.takes_place, &pods, now);
+        let mut noted = HashSet::new();
+        next.update.retain(|Chosen { member, takes_place, is_evicted, .. }| {
+            let stays = !is_evicted || evictions.begin(set, member, *takes_place, (&*pods, &mut noted), now);
             if !stays {
-                ledger.strike(&chosen.member.0, &set.name);
+                ledger.strike(&member.0, &set.name);
             }
             stays
         });

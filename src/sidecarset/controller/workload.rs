@@ -78,18 +78,11 @@ impl Workload {
         Self { namespace, evicted, lost: None, is_awaiting, told, tried, used, seen, count }
     }
 
-    /// The pod of this key and uid, which `served` or not, is about to be evicted for the set. `pods` are all of the workload. Where it is
-    /// in the place of another one, it keeps that place.
-    pub fn begin<'p>(
-        &mut self,
-        set: &CompiledSet,
-        pod: (PodKey, u64),
-        served: bool,
-        pods: impl Iterator<Item = Here<'p>>,
-        now: Instant,
-    ) {
-        let (uid, seen) = (pod.1, self.see(pods));
-        let new = Evicted::new(set, pod, seen, served, now);
+    /// The pod of this key and uid, which `served` or not, is about to be evicted for the set. The pods of the workload have just been
+    /// seen. Where it is in the place of another one, it keeps that place.
+    pub fn begin(&mut self, set: &CompiledSet, pod: (PodKey, u64), served: bool, now: Instant) {
+        let uid = pod.1;
+        let new = Evicted::new(set, pod, self.count, served, now);
         match self.evicted.iter_mut().find(|before| has_successor(before, uid)) {
             Some(place) => {
                 let before = std::mem::replace(place, new);
@@ -117,13 +110,12 @@ impl Workload {
         }
     }
 
-    /// Takes note of which pods there are. Returns up to which count they were seen.
-    fn see<'p>(&mut self, pods: impl Iterator<Item = Here<'p>>) -> u32 {
+    /// Takes note of which pods there are. `pods` are all of the workload.
+    pub fn see<'p>(&mut self, pods: impl Iterator<Item = Here<'p>>) {
         self.count = self.count.saturating_add(1);
         for (_, pod) in pods {
             self.seen.entry(pod.facts.uid).or_insert(self.count);
         }
-        self.count
     }
 
     /// The pod of this uid was not evicted.
@@ -144,6 +136,11 @@ impl Workload {
     /// Whether there is nothing to keep.
     pub fn is_empty(&self) -> bool {
         self.evicted.is_empty() && self.lost.is_none() && self.tried.is_empty()
+    }
+
+    /// Whether there is something to keep whether or not the workload has a pod.
+    pub const fn is_waited_for(&self) -> bool {
+        !self.evicted.is_empty() || self.lost.is_some()
     }
 
     /// Whether the set is to take in what becomes of the workload.

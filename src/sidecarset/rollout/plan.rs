@@ -90,6 +90,8 @@ pub struct Vacancy {
     pub ends: bool,
     /// Whether its successor is not ready for so long that it holds up its own workload and namespace alone.
     pub is_overdue: bool,
+    /// Whether an earlier leader may have evicted it, or nobody.
+    pub is_guess: bool,
     /// Whether the pod, or its successor, is among those that count for the set.
     pub is_counted: bool,
 }
@@ -209,6 +211,7 @@ impl<'b> Budgets<'b> {
     fn new(pods: &[PodState<'b>], vacancies: &'b [Vacancy], strategy: &Strategy, disruptions: Left<'b>) -> Self {
         let (mut in_flight, mut serving, mut overdue) = (0_usize, 0_usize, HashMap::<_, usize>::new());
         let served = vacancies.iter().filter(|vacancy| vacancy.served);
+        let guesses = served.clone().filter(|vacancy| vacancy.is_guess && !vacancy.is_overdue).count();
         let vacant = served.clone().map(|vacancy| (&*vacancy.namespace, true, true, vacancy.is_overdue));
         let there = pods.iter().map(|pod| (pod.namespace, pod.is_in_flight(), pod.is_available(), pod.is_overdue));
         for (namespace, is_in_flight, is_available, is_overdue) in vacant.chain(there) {
@@ -222,9 +225,11 @@ impl<'b> Budgets<'b> {
         }
         let max_unavailable = strategy.unavailable_of(serving);
         let unready = vacancies.len().saturating_sub(served.count());
+        // Places that may be none do not take the last one. If the new pod there serves, it shows that the form does.
+        let probe = usize::from(in_flight == guesses).min(max_unavailable);
         Self {
             max_unavailable,
-            left: max_unavailable.saturating_sub(in_flight),
+            left: max_unavailable.saturating_sub(in_flight).max(probe),
             left_unready: max_unavailable.saturating_sub(unready),
             first: HashSet::new(),
             by_owner: strategy.max_unavailable_per_owner.as_ref().map(|_| by_owner(pods, vacancies, strategy)),

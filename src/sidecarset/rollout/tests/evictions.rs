@@ -17,7 +17,8 @@ fn pods_that_may_be_evicted_are_next_within_the_same_budgets() {
 
 /// An eviction of a pod of this workload that served.
 fn vacancy(owner: u64) -> Vacancy {
-    Vacancy { namespace: "default".into(), owner, served: true, ends: false, is_overdue: false, is_counted: false }
+    let [ends, is_overdue, is_guess, is_counted] = [false; 4];
+    Vacancy { namespace: "default".into(), owner, served: true, ends, is_overdue, is_guess, is_counted }
 }
 
 #[test]
@@ -44,6 +45,24 @@ fn an_evicted_pod_keeps_its_place_until_another_is_there() {
     assert_eq!(next(overdue, json!({"maxUnavailable": 1})), (vec![], Waits::MaxUnavailable(1)), "in its namespace");
     let elsewhere = Vacancy { is_overdue: true, namespace: "other".into(), ..vacancy(9) };
     assert_eq!(next(elsewhere, json!({"maxUnavailable": 1})).0, [5]);
+}
+
+/// After a change of leaders: they may be pods that fail by themselves, of whoever created them.
+#[test]
+fn places_that_may_be_none_leave_one_for_a_pod_that_shows_whether_the_form_serves() {
+    let pods: Vec<TestPod> = (0..6).map(|n| TestPod { form: Form::Evictable, owner: 7, ..outdated(n) }).collect();
+    let states: Vec<PodState<'_>> = pods.iter().map(TestPod::state).collect();
+    let none = Disruptions::default();
+    let next = |vacancies: &[Vacancy], max_unavailable: i32| {
+        let strategy = strategy(json!({"maxUnavailable": max_unavailable}));
+        let plan = plan(&states, vacancies, &strategy, none.beyond(std::iter::empty()));
+        plan.update.len()
+    };
+    let guess = |owner: u64| Vacancy { is_guess: true, ..vacancy(owner) };
+    assert_eq!(next(&[guess(1)], 1), 1);
+    assert_eq!((next(&[guess(1), guess(2)], 2), next(&[guess(1), guess(2)], 4)), (1, 2));
+    let probed = [guess(1), guess(2), vacancy(7)];
+    assert_eq!((next(&probed, 1), next(&probed, 3), next(&probed, 4)), (0, 0, 1), "it is there");
 }
 
 #[test]
