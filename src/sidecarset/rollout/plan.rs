@@ -90,7 +90,7 @@ pub struct Vacancy {
     pub ends: bool,
     /// Whether its successor is not ready for so long that it holds up its own workload and namespace alone.
     pub is_overdue: bool,
-    /// Whether an earlier leader may have evicted it, or nobody.
+    /// Whether it is not known if it was evicted at all: by an earlier leader, if so.
     pub is_guess: bool,
     /// Whether the pod, or its successor, is among those that count for the set.
     pub is_counted: bool,

@@ -47,7 +47,7 @@ fn an_evicted_pod_keeps_its_place_until_another_is_there() {
     assert_eq!(next(elsewhere, json!({"maxUnavailable": 1})).0, [5]);
 }
 
-/// After a change of leaders: they may be pods that fail by themselves, of whoever created them.
+/// After a change of leaders: they may be pods that fail by themselves, of any author.
 #[test]
 fn places_that_may_be_none_leave_one_for_a_pod_that_shows_whether_the_form_serves() {
     let pods: Vec<TestPod> = (0..6).map(|n| TestPod { form: Form::Evictable, owner: 7, ..outdated(n) }).collect();

@@ -118,7 +118,7 @@ fn an_amount_that_the_older_form_gave_and_the_current_one_leaves_open_stays_unti
         let found = asked(&made_by(&large), after, &[&large]);
         assert!(matches!(found, InPlace::Change(_)), "{after}: {found:?}");
     }
-    // Somebody else has filled it in.
+    // A LimitRange has filled it in.
     let plain = containers(json!({}));
     let mut filled = made_by(&plain);
     for container in filled["spec"]["containers"].as_array_mut().unwrap() {
