@@ -39,6 +39,7 @@ pub(super) struct Leader {
     /// Where all that the leader does runs, and the client for that.
     pub(super) background: Background,
     pub(super) background_client: Client,
+    pub(super) client_without_retries: Client,
     pub(super) world: ReadModel,
     pub(super) shared: Shared,
     pub(super) hooks: Vec<WebhookEntry>,
@@ -79,6 +80,7 @@ impl Leader {
         let in_order = watch::Sender::<InOrder>::default();
         let context = || Context {
             client: client(),
+            client_without_retries: self.client_without_retries.clone(),
             metrics: self.shared.metrics.clone(),
             tuning: self.options.tuning.clone(),
             term: term.clone(),

@@ -80,6 +80,7 @@ pub struct Manager {
     client: Client,
     background: Background,
     background_client: Client,
+    client_without_retries: Client,
     watching: Clients,
     feed: SnapshotBuilder,
     world: ReadModel,
@@ -125,14 +126,15 @@ impl Manager {
             certificate: (options.certificates != Certificates::Off).then(|| gate("certificate")),
         };
         // A client's requests run where it was made.
-        let background_client = {
+        let (background_client, client_without_retries) = {
             let _entered = background.handle().enter();
-            connection.client()?
+            (connection.client()?, connection.client_without_retries()?)
         };
         Ok(Self {
             client: connection.client()?,
             background,
             background_client,
+            client_without_retries,
             watching: connection.watching(&world, &options.namespace, options.plugins)?,
             bundle: watch::Sender::new(None),
             options,
@@ -167,8 +169,8 @@ impl Manager {
     ///
     /// `hooks` is what `--webhook-url` registers.
     pub async fn run(self, hooks: Vec<WebhookEntry>, shutdown: Shutdown) {
-        let Self { options, client, background, background_client, watching, feed, world, shared, gates, bundle } =
-            self;
+        let Self { options, client, background, background_client, client_without_retries, .. } = self;
+        let Self { watching, feed, world, shared, gates, bundle, .. } = self;
         let (draining, stopping) = (CancellationToken::new(), CancellationToken::new());
         let tasks = TaskTracker::new();
         tasks.spawn(world_watch::run(feed, world.clone(), watching, stopping.clone()));
@@ -190,6 +192,7 @@ impl Manager {
             client,
             background,
             background_client,
+            client_without_retries,
             world,
             shared,
             hooks,

@@ -56,6 +56,7 @@ mod process;
 mod project_config;
 #[path = "../chart/promtool.rs"]
 mod promtool;
+mod recreate;
 mod refusals;
 mod replicas;
 mod rollout;

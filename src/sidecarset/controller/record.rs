@@ -14,6 +14,7 @@ use crate::sidecarset::controller::watched_pod::{SomeSets, WatchedPod};
 use crate::sidecarset::rollout::strategy::Strategy;
 use engine::sidecarset::index::SetIndex;
 use engine::sidecarset::platform::Platform;
+use engine::sidecarset::workload::TEMPLATE_HASH_LABEL;
 use engine::snapshot::Snapshot;
 use engine::snapshot::sets::SetTable;
 
@@ -38,8 +39,11 @@ impl Wanted {
         let requirements = snapshot.sets.iter().flat_map(|set| set.selector.requirements());
         let of_selectors = requirements.map(|term| term.key().to_owned());
         let of_rollouts = snapshot.sets.iter().flat_map(|set| Strategy::of(set).label_keys());
+        // By it pods are seen whose Deployment is replacing them.
+        let of_deployments = [TEMPLATE_HASH_LABEL.to_owned()];
         let musts = snapshot.sets.iter().filter(|set| set.is_must()).map(|set| set.name.as_str().into()).collect();
-        Self { sets: sets.names(), musts, labels: of_selectors.chain(of_rollouts).collect() }
+        let labels = of_selectors.chain(of_rollouts).chain(of_deployments).collect();
+        Self { sets: sets.names(), musts, labels }
     }
 
     fn rank(&self, set: &str) -> Rank {
@@ -52,12 +56,15 @@ impl Wanted {
 }
 
 /// What is kept of a pod.
+#[allow(clippy::struct_excessive_bools)] // facts that do not depend on each other
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PodRecord {
     /// Labels.
     pub labels: Packed,
     /// Neither finished nor on its way out.
     pub active: bool,
+    /// On its way out, and not gone.
+    pub is_terminating: bool,
     /// Running, with the condition Ready.
     pub ready: bool,
     /// The sets in the pod, each with the hash that was recorded.
@@ -88,7 +95,8 @@ impl PodRecord {
         let nothing = Records::default();
         let records = pod.annotations.as_ref().unwrap_or(&nothing);
         let carried = carried(records, &names, |set| wanted.rank(set));
-        let active = pod.meta().deletion_timestamp.is_none() && !pod.is_in_phase(&["Succeeded", "Failed"]);
+        let is_terminating = pod.meta().deletion_timestamp.is_some();
+        let active = !is_terminating && !pod.is_in_phase(&["Succeeded", "Failed"]);
         if records.is_mirror || (carried.sets.is_empty() && !active) {
             return None;
         }
@@ -96,6 +104,7 @@ impl PodRecord {
         Some(Self {
             labels,
             active,
+            is_terminating,
             ready: pod.is_in_phase(&["Running"]) && pod.has_condition_ready(),
             platform: pod.platform(),
             skip: records.skip.clone(),
