@@ -28,7 +28,7 @@ const ONE: u64 = 64;
 /// Bytes of the chart's limit of memory.
 pub const CHART: u64 = 256 << 20;
 /// Megabytes above rest that may stay, a minute later.
-const KEPT: u64 = 16;
+pub const KEPT: u64 = 16;
 
 /// Reviews at rest, and clients that post hostile bodies.
 const AT_REST: usize = 200;
@@ -245,7 +245,7 @@ fn of_plugins() -> Vec<(&'static str, &'static str, String)> {
 }
 
 /// Waits a minute at most until no more than so many megabytes above rest are left.
-pub async fn given_back(server: &Server, rest: u64, what: &str) {
+async fn given_back(server: &Server, rest: u64, what: &str) {
     let mut seconds = 0;
     while server.process.memory().0 > rest + KEPT && seconds < 60 {
         sleep(Duration::from_secs(1)).await;
