@@ -178,6 +178,10 @@ mod tests {
             SHARES * REVIEWS
         );
         assert!(page.contains(&text), "docs/security.md does not say: {text}");
+        let text = "hold at most half of the memory for bodies:\na quarter is for image backends, of which one backend has at most \
+                    half, and a quarter for everything else.";
+        assert!(page.contains(text), "docs/security.md does not say: {text}");
+        assert_eq!((PART, SHARES), (4, 2));
     }
 
     #[test]

@@ -27,6 +27,32 @@ fn pods_of_a_deployment_get_the_sidecar_become_ready_and_are_counted() {
     room.eventually_counts("deleted pods are not counted", ["0", "0", "0"]);
 }
 
+/// Case 6 of OpenKruise's tests.
+#[test]
+#[ignore = "needs a control plane: make test"]
+fn pods_stay_without_the_set_when_their_namespace_gets_its_label_and_those_that_are_created_later_have_it() {
+    let room = Room::new("labelled");
+    room.apply_set(&(SET.to_owned() + "  namespaceSelector: {matchLabels: {team: ROOM}}\n"));
+    room.apply(DEPLOYMENT);
+    room.kubectl_ok(&["rollout", "status", "deployment/web", "--timeout=60s"], None);
+    let pods = || -> Vec<Value> { room.get(&["pods"])["items"].as_array().unwrap().clone() };
+    let names =
+        |pods: &[Value]| -> Vec<String> { pods.iter().map(|pod| pod["metadata"]["name"].to_string()).collect() };
+    let before = pods();
+    assert_eq!(before.iter().map(containers).collect::<Vec<_>>(), [["app"]; 2]);
+    let team = format!("team={}", room.name());
+    room.kubectl_ok(&["label", "namespace", room.name(), &team], None);
+    eventually("both are said to lack the set", || {
+        room.get(&["sidecarset", room.name()])["status"]["uninjectedPods"] == 2
+    });
+    let labelled = pods();
+    assert_eq!(labelled.iter().map(containers).collect::<Vec<_>>(), [["app"]; 2]);
+    assert_eq!((names(&labelled), room.row()), (names(&before), ["0", "0", "0"].map(str::to_owned).to_vec()));
+    room.kubectl_ok(&["delete", "pods", "--all"], None);
+    room.eventually_counts("the new ones have it", ["2", "2", "2"]);
+    assert!(pods().iter().all(|pod| containers(pod) == ["proxy", "app"]));
+}
+
 #[test]
 #[ignore = "needs a control plane: make test"]
 fn relabelled_deleted_and_finished_pods_leave_the_count() {

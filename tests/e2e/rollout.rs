@@ -244,6 +244,15 @@ fn running_pods_follow_the_set_within_max_unavailable_and_the_status_says_how_fa
     let reasons: Vec<&str> =
         events["items"].as_array().unwrap().iter().map(|it| it["reason"].as_str().unwrap()).collect();
     assert_eq!(reasons, ["RolloutComplete"]);
+
+    // A set that is deleted goes at once, and its revisions with it; its pods stay as they are.
+    assert_eq!(get(&cluster, &["sidecarset", "web"])["metadata"]["finalizers"], Value::Null);
+    cluster.kubectl_ok(&["delete", "sidecarset", "web", "--timeout=30s"], None).unwrap();
+    eventually("the revisions are gone", || {
+        get(&cluster, &["controllerrevisions", "-n", "outrider-system"])["items"] == json!([])
+    });
+    let left = pods(&cluster, "web");
+    assert!(uids(&left) == uids(&after) && all_run(&cluster, "web", "2"), "{left:?}");
     assert_eq!(outrider.forbidden(), Vec::<String>::new());
     outrider.end();
 }

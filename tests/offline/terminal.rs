@@ -126,6 +126,63 @@ fn names_of_files_and_texts_in_them_are_written_out() {
     assert!(stderr.contains(r"\u001b[2J\u001b]0;t\u0007\u000d\u0008\u009b31m\u202e.none"), "{stderr}");
 }
 
+/// What the other commands print of sets, pods, tests and plugins.
+#[test]
+fn what_every_command_says_of_objects_is_written_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = dir.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let sidecarset = |api_version: &str, spec: &Value| {
+        json!({"apiVersion": api_version, "kind": "SidecarSet", "metadata": {"name": "web"}, "spec": spec}).to_string()
+    };
+    let spec = json!({
+        "selector": {"matchLabels": {"app": "web"}}, "containers": [{"name": "app", "image": "app:1", "args": [HOSTILE]}],
+    });
+    let mut faulty = spec.clone();
+    faulty[HOSTILE] = json!(1);
+    let (ours, theirs) = ("apps.outrider.dev/v1alpha1", "apps.kruise.io/v1beta1");
+    let set = file("set.yaml", &sidecarset(ours, &spec));
+    let faulty_set = file("faulty.yaml", &sidecarset(ours, &faulty));
+    let kruise = file("kruise.yaml", &sidecarset(theirs, &spec));
+    let faulty_kruise = file("faulty-kruise.yaml", &sidecarset(theirs, &faulty));
+    let mut clashing = pod(HOSTILE);
+    clashing["metadata"]["labels"] = json!({"app": "web", HOSTILE: HOSTILE});
+    clashing["metadata"]["annotations"]["outrider.dev/skip"] = json!(HOSTILE);
+    clashing["spec"]["containers"][0]["image"] = json!(HOSTILE);
+    let clashing = file("pod.yaml", &clashing.to_string());
+    let case = json!({"apiVersion": "cli.outrider.dev/v1alpha1", "kind": "Test", "metadata": {"name": HOSTILE}, "sets": ["set.yaml"],
+        "resources": ["pod.yaml"], "results": [{"resource": HOSTILE, "result": "injected"},
+            {"resource": "web", "result": "unchanged", "fields": {"metadata.annotations.a": format!("not {HOSTILE}")}}]});
+    let case = file("outrider-test.yaml", &case.to_string());
+    let plugin = json!({"apiVersion": "policy.outrider.dev/v1alpha1", "kind": "AdmissionPlugin", "metadata": {"name": HOSTILE},
+        "spec": {"plugin": HOSTILE, HOSTILE: 1}});
+    let plugin = file("plugin.yaml", &plugin.to_string());
+    let configuration = json!({"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AdmissionConfiguration",
+        "plugins": [{"name": HOSTILE, "configuration": {HOSTILE: HOSTILE}}]});
+    let configuration = file("admission.yaml", &configuration.to_string());
+    for args in [
+        &["explain", "--manifests", &set, "-f", &clashing][..],
+        &["explain", "--manifests", &set, "-f", &clashing, "-o", "json"],
+        &["lint", &faulty_set],
+        &["lint", "-o", "json", &faulty_set],
+        &["lint", &plugin],
+        &["test", &case],
+        &["test", "-o", "junit", &case],
+        &["migrate", &kruise],
+        &["migrate", "-o", "json", &kruise],
+        &["migrate", &faulty_kruise],
+        &["plugins", HOSTILE],
+        &["plugins", "convert", &configuration],
+    ] {
+        let (stdout, stderr) = harmless(&format!("{args:?}"), &outrider(args));
+        // The text is there, or else the case says nothing.
+        assert!(stdout.contains("[2J") || stderr.contains("[2J"), "{args:?}: {stdout}{stderr}");
+    }
+}
+
 #[test]
 fn rendered_objects_keep_their_value() {
     let dir = tempfile::tempdir().unwrap();

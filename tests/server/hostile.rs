@@ -81,6 +81,7 @@ pub struct Server {
     _group: Option<MemoryGroup>,
     pub webhooks: SocketAddr,
     health: SocketAddr,
+    metrics: SocketAddr,
     pub ca: Arc<str>,
 }
 
@@ -105,7 +106,7 @@ impl Server {
             "--manifests",
             set,
             "--health-probe-bind-address=127.0.0.1:0",
-            "--metrics-bind-address=0",
+            "--metrics-bind-address=127.0.0.1:0",
             "--enable-kinds=*",
         ];
         let more = [&more, flags].concat();
@@ -114,15 +115,9 @@ impl Server {
         let listening = process.line("Listening");
         let address = |front: &str| listening[front].as_str().unwrap().parse().unwrap();
         process.discard_log();
-        let (webhooks, health) = (address("webhooks"), address("health"));
-        Self {
-            _turn: turn,
-            process,
-            _group: group,
-            webhooks,
-            health,
-            ca: std::fs::read_to_string(&ca_file).unwrap().into(),
-        }
+        let [webhooks, health, metrics] = ["webhooks", "health", "metrics"].map(address);
+        let ca = std::fs::read_to_string(&ca_file).unwrap().into();
+        Self { _turn: turn, process, _group: group, webhooks, health, metrics, ca }
     }
 
     pub async fn post(&self, path: &str, body: &str) -> u16 {
@@ -244,6 +239,17 @@ fn of_plugins() -> Vec<(&'static str, &'static str, String)> {
     ]
 }
 
+#[test]
+fn the_memory_that_bodies_may_take_is_documented() {
+    let page = include_str!("../../docs/security.md").split_whitespace().collect::<Vec<_>>().join(" ");
+    for claim in [
+        format!("One body of the largest size takes at most {ONE} MB in addition to the memory of the idle process."),
+        format!("a minute after sixteen bodies at one time, at most {KEPT} MB more than before are in use"),
+    ] {
+        assert!(page.contains(&claim), "docs/security.md does not say: {claim}");
+    }
+}
+
 /// Waits a minute at most until no more than so many megabytes above rest are left.
 async fn given_back(server: &Server, rest: u64, what: &str) {
     let mut seconds = 0;
@@ -296,7 +302,7 @@ async fn sixteen_bodies_at_one_time_stay_within_the_memory_of_the_chart_and_give
     given_back(&server, rest, "after sixteen of each").await;
 }
 
-/// Asks for a review and a probe by turns, until it is over. All must be answered. Returns how long each review took, in order.
+/// Asks for a review, a probe and the metrics by turns, until it is over. All must be answered. Returns how long each review took, in order.
 async fn asking(server: &Server, is_over: impl Fn(usize) -> bool) -> Vec<Duration> {
     let review = small_review();
     let mut client = Client::connect(server.webhooks, &server.ca).await.unwrap();
@@ -306,6 +312,7 @@ async fn asking(server: &Server, is_over: impl Fn(usize) -> bool) -> Vec<Duratio
         assert_eq!(client.post(PODS, &review).await.status, 200);
         took.push(begun.elapsed());
         assert_eq!(plain_get(server.health, "/healthz").await.0, 200);
+        assert_eq!(plain_get(server.metrics, "/metrics").await.0, 200);
     }
     took.sort_unstable();
     took
@@ -316,8 +323,8 @@ fn p99(took: &[Duration]) -> Duration {
 }
 
 /// Two clients post one hostile body after the other, while another one asks as it did before. What is asserted is that none of its
-/// reviews and probes is refused, times out or waits for a hostile body: it gets more answers than they. How long they take, beside what
-/// they took before, is printed: time is not the same on every machine.
+/// reviews, probes and scrapes is refused, times out or waits for a hostile body: it gets more answers than they. How long they take,
+/// beside what they took before, is printed: time is not the same on every machine.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes its time: make test"]
 async fn reviews_and_probes_are_answered_among_hostile_bodies() {

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::Patch;
 use kube::{Api, Client};
-use serde::Deserialize as _;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::answers::{self, NoAnswer, said};
@@ -369,7 +369,10 @@ fn in_place_state(pod: &Value, set: &CompiledSet, change: &Change, takes_place: 
     let lists = ["containerStatuses", "initContainerStatuses"].into_iter().filter_map(|list| of_pod.get(list));
     let containers: Vec<ContainerStatus> =
         lists.filter_map(|list| serde_json::from_value::<Vec<ContainerStatus>>(list.clone()).ok()).flatten().collect();
-    let earlier = of_sets.get(&set.name).and_then(|state| InPlaceState::deserialize(state).ok()).unwrap_or_default();
+    let earlier = of_sets
+        .get(&set.name)
+        .and_then(|state| <InPlaceState as Deserialize>::deserialize(state).ok())
+        .unwrap_or_default();
     let last = |new: &NewImage| {
         let before = containers.iter().find(|container| container.name == new.container);
         let earlier = earlier.last_container_statuses.get(&new.container);

@@ -67,6 +67,7 @@ impl Counts {
 mod tests {
     use std::sync::Arc;
 
+    use kube::Resource as _;
     use serde_json::{Value, json};
 
     use super::*;
@@ -138,6 +139,26 @@ mod tests {
             uninjected_pods: 2,
         };
         assert_eq!(counted(&set, &pods, json!({})), expected);
+    }
+
+    #[test]
+    fn case_8_of_a_hundred_pods_those_of_the_selected_namespace_are_counted() {
+        let set = set(&json!({
+            "selector": {"matchLabels": {"app": "web"}}, "namespaceSelector": {"matchLabels": {"test": "true"}},
+        }));
+        let pods: Vec<WatchedPod> = (0..100)
+            .map(|n| {
+                let mut pod = pod(&format!("p{n}"), "web", &[("a", "v1:0")], true);
+                pod.meta_mut().namespace = Some(if n % 2 == 0 { "default" } else { "other" }.to_owned());
+                pod
+            })
+            .collect();
+        let mut snapshot = snapshot(json!({"test": "true"}));
+        let mut namespaces = Namespaces::clone(&snapshot.namespaces);
+        namespaces.insert("other".to_owned(), serde_json::from_value(json!({"test": "false"})).unwrap());
+        snapshot.namespaces = Arc::new(namespaces);
+        let counts = Counts::of(&set, 3, &Members::of(&set, &mut index(&pods), &snapshot));
+        assert_eq!((counts.matched_pods, counts.uninjected_pods), (50, 0));
     }
 
     /// Revisions in use are not deleted, whether or not their pods count.

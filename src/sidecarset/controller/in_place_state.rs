@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// The status of a container, as far as it says what runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -29,7 +29,7 @@ pub struct ContainerStatus {
 
 /// What the annotation says of one set.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(remote = "Self", rename_all = "camelCase", default)]
 pub struct InPlaceState {
     /// The hash of the form that the pod was given.
     pub revision: String,
@@ -44,7 +44,7 @@ pub struct InPlaceState {
 
 /// What a container was before.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(remote = "Self", default)]
 pub struct LastStatus {
     /// The image that the pod asked for when the container was started.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -55,6 +55,22 @@ pub struct LastStatus {
     /// The container's ID.
     #[serde(rename = "containerID", skip_serializing_if = "String::is_empty")]
     pub container_id: String,
+}
+
+// Anybody who may write the annotation may write lists into it.
+admission::only_objects!(InPlaceState, LastStatus);
+
+impl Serialize for InPlaceState {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // The derived function, which is no method of the trait.
+        Self::serialize(self, serializer)
+    }
+}
+
+impl Serialize for LastStatus {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Self::serialize(self, serializer)
+    }
 }
 
 impl LastStatus {
@@ -164,6 +180,22 @@ mod tests {
         let gone = json!({"a": {"lastContainerStatuses": {"c": {}}}}).to_string();
         for annotation in ["", "{", "[]", r#"{"a": 3}"#, gone.as_str()] {
             assert!(unsettled(annotation, &none, [].iter()).is_empty(), "{annotation}");
+        }
+    }
+
+    #[test]
+    fn a_list_is_not_read_as_the_fields_of_a_state_in_their_order() {
+        let images = BTreeMap::from([("c", "proxy:2")]);
+        let of = |state: serde_json::Value| {
+            let annotation = json!({"a": state}).to_string();
+            (unsettled(&annotation, &images, [].iter()).len(), touched(&annotation).len())
+        };
+        assert_eq!(of(json!({"wasReady": true, "lastContainerStatuses": {"c": {"imageID": "i"}}})), (1, 1));
+        for state in [
+            json!(["v1:0", "2026-01-01T00:00:00Z", true, {"c": {"imageID": "i"}}]),
+            json!({"wasReady": true, "lastContainerStatuses": {"c": ["proxy:1", "i", "c1"]}}),
+        ] {
+            assert_eq!(of(state.clone()), (0, 0), "{state}");
         }
     }
 }

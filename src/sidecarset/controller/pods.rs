@@ -252,6 +252,32 @@ mod tests {
     }
 
     #[test]
+    fn case_101_a_new_pod_and_one_that_becomes_ready_touch_their_set_and_an_image_of_the_app_does_not() {
+        let mut index = index_of(&["a"]);
+        let with_image = |image: &str, ready: bool| {
+            let mut pod = pod("p", "web", &[("a", "1")], ready);
+            let containers = pod.spec.as_mut().unwrap().containers.iter_mut().flatten();
+            containers.filter(|container| container.name == "app").for_each(|app| app.image = image.to_owned());
+            pod
+        };
+        assert_eq!(touched(&mut index, &with_image("app:1", false)), ["a"], "created");
+        assert_eq!(touched(&mut index, &with_image("app:1", true)), ["a"], "ready");
+        assert!(touched(&mut index, &with_image("app:2", true)).is_empty(), "another image of the app");
+        // There, none: its status is stale until something else happens.
+        assert_eq!(index.update(&PodKey::of(&with_image("app:2", true)), None).len(), 1, "deleted");
+    }
+
+    #[test]
+    fn case_102_a_pod_touches_the_sets_that_it_lists_and_that_exist() {
+        let mut index = index_of(&["s1", "s2", "s3"]);
+        for (list, expected) in [("s2", &["s2"][..]), ("s1,s3", &["s1", "s3"]), ("s4", &[])] {
+            let mut pod = pod(list, "web", &[], true);
+            pod.annotations.get_or_insert_default().openkruise_list = Some(list.into());
+            assert_eq!(touched(&mut index, &pod), expected, "{list}");
+        }
+    }
+
+    #[test]
     fn a_deleted_pod_touches_its_sets_and_leaves_nothing_behind() {
         let mut index = index_of(&["a", "b"]);
         let pod = pod("p", "web", &[("a", "1"), ("b", "1")], true);

@@ -95,19 +95,39 @@ impl Status {
 pub struct StatusWriter {
     sets: Api<SidecarSetResource>,
     events: Events,
-    // When an Event was last written, by set and reason.
-    told: Mutex<HashMap<String, HashMap<String, Instant>>>,
+    told: Told,
+}
+
+/// When an Event was last written, by set and reason.
+#[derive(Default)]
+struct Told(Mutex<HashMap<String, HashMap<String, Instant>>>);
+
+impl Told {
+    /// Takes note of an Event, unless one of that reason was written a short while ago.
+    fn is_news(&self, set: &str, reason: &str, now: Instant) -> bool {
+        let mut told = locked(&self.0);
+        let of_set = told.entry(set.to_owned()).or_default();
+        let is_news = of_set.get(reason).is_none_or(|last| now.duration_since(*last) >= TOLD_AGAIN_AFTER);
+        if is_news {
+            of_set.insert(reason.to_owned(), now);
+        }
+        is_news
+    }
+
+    fn forget(&self, set: &str) {
+        locked(&self.0).remove(set);
+    }
 }
 
 impl StatusWriter {
     /// With this client.
     pub fn new(client: Client) -> Self {
-        Self { sets: Api::all(client.clone()), events: Events::new(client, NAME), told: Mutex::default() }
+        Self { sets: Api::all(client.clone()), events: Events::new(client, NAME), told: Told::default() }
     }
 
     /// Forgets a set that is gone.
     pub fn forget(&self, set: &str) {
-        locked(&self.told).remove(set);
+        self.told.forget(set);
     }
 
     /// Writes the status, by server-side apply of our own fields, unless it is what is stored.
@@ -151,20 +171,10 @@ impl StatusWriter {
             ..SidecarSetResource::default()
         };
         for (warns, reason, message) in news(stored, &status.conditions) {
-            if self.is_news(&set.name, &reason) {
+            if self.told.is_news(&set.name, &reason, Instant::now()) {
                 self.events.reconciled(&object, warns, &reason, &message).await;
             }
         }
-    }
-
-    fn is_news(&self, set: &str, reason: &str) -> bool {
-        let (mut told, now) = (locked(&self.told), Instant::now());
-        let of_set = told.entry(set.to_owned()).or_default();
-        let is_news = of_set.get(reason).is_none_or(|last| now.duration_since(*last) >= TOLD_AGAIN_AFTER);
-        if is_news {
-            of_set.insert(reason.to_owned(), now);
-        }
-        is_news
     }
 }
 
@@ -185,6 +195,28 @@ mod tests {
                      field not declared in schema";
         assert!(is_older_definition(&error(lacks)));
         assert!(!is_older_definition(&error("sidecarsets.apps.outrider.dev \"web\" not found")));
+    }
+
+    #[test]
+    fn an_event_of_one_reason_and_set_is_written_once_in_ten_minutes() {
+        let (told, begun) = (Told::default(), Instant::now());
+        let is_news =
+            |set: &str, reason: &str, seconds: u64| told.is_news(set, reason, begun + Duration::from_secs(seconds));
+        for (set, reason, seconds, expected) in [
+            ("a", "Degraded", 0, true),
+            ("a", "Degraded", 1, false),
+            ("a", "RolloutComplete", 1, true),
+            ("b", "Degraded", 1, true),
+            ("a", "Degraded", 599, false),
+            // Counted from the one that was written.
+            ("a", "Degraded", 600, true),
+            ("a", "Degraded", 1_199, false),
+        ] {
+            assert_eq!(is_news(set, reason, seconds), expected, "{set} {reason} after {seconds} s");
+        }
+        told.forget("a");
+        assert!(is_news("a", "Degraded", 1_199), "another set of the name of one that is gone");
+        assert!(!is_news("b", "Degraded", 600));
     }
 
     #[test]
