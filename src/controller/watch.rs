@@ -45,7 +45,7 @@ struct EventHandler<K, F> {
 impl<K: Watchable, F: FnMut(Option<&K>, Option<&K>)> EventHandler<K, F> {
     fn is(&mut self, guarded: Lenient<K>) {
         let key = Key::of(&guarded);
-        match guarded.object {
+        match guarded.object() {
             Ok(object) => {
                 let new = Arc::from(object);
                 let old = self.store.put(key, Arc::clone(&new));
