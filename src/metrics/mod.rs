@@ -12,6 +12,7 @@ pub use handshakes::{HandshakeFailure, HandshakeFailures};
 pub use labels::{QuestionResult, ReconcileResult};
 pub use path::PathMetrics;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -219,9 +220,14 @@ impl Metrics {
     }
 
     /// Sets the seconds for which a watch has failed.
-    pub fn watch_failing(&self, watch: &'static str, seconds: u64) {
+    pub fn watch_failing(&self, watch: impl Into<Cow<'static, str>>, seconds: u64) {
         let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
-        self.watch_failing.get_or_create(&WatchLabels { watch }).set(seconds);
+        self.watch_failing.get_or_create(&WatchLabels { watch: watch.into() }).set(seconds);
+    }
+
+    /// Counts a write that waits, or is left out, as there were too many: of `jobs`, `status` or `events`.
+    pub fn write_limited(&self, controller: &'static str, write: &'static str) {
+        self.writes_limited.get_or_create(&WriteLabels { controller, write }).inc();
     }
 
     /// The handles of one controller, resolved once.
