@@ -47,6 +47,12 @@ pub(super) struct StateLabels {
     pub state: &'static str,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct WriteLabels {
+    pub controller: &'static str,
+    pub write: &'static str,
+}
+
 /// How a reconciliation ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
 #[expect(non_camel_case_types, reason = "the label's value is the variant's name")]

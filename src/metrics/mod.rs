@@ -25,7 +25,8 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Metric, Registry, Unit};
 
 use labels::{
-    ControllerLabels, PathLabels, PluginLabels, QuestionLabels, ReconcileLabels, ReviewLabels, StateLabels, WatchLabels,
+    ControllerLabels, PathLabels, PluginLabels, QuestionLabels, ReconcileLabels, ReviewLabels, StateLabels,
+    WatchLabels, WriteLabels,
 };
 use path::UNKNOWN;
 
@@ -52,6 +53,7 @@ pub struct Metrics {
     sidecarset_pods: Family<StateLabels, Gauge>,
     sidecarset_pods_clipped: Gauge,
     watch_failing: Family<WatchLabels, Gauge>,
+    writes_limited: Family<WriteLabels, Counter>,
     snapshot_generation: Gauge,
     snapshot_age: Gauge<f64, std::sync::atomic::AtomicU64>,
     /// Reviews between the head of the request and the reply.
@@ -94,6 +96,7 @@ impl Metrics {
             sidecarset_pods: Family::default(),
             sidecarset_pods_clipped: Gauge::default(),
             watch_failing: Family::default(),
+            writes_limited: Family::default(),
             snapshot_generation: Gauge::default(),
             snapshot_age: Gauge::default(),
             in_flight: Gauge::default(),
@@ -153,6 +156,12 @@ impl Metrics {
         self.register_certificates(&mut all);
         plain(&mut all, "reconcile", "Reconciliations, by controller and result", &self.reconciles);
         seconds(&mut all, "reconcile_duration", "Time of a reconciliation", &self.reconcile_duration);
+        plain(
+            &mut all,
+            "writes_limited",
+            "Writes that a controller put off, or events that it left out, as there were too many in a short time",
+            &self.writes_limited,
+        );
         plain(&mut all, "workqueue_depth", "Objects that wait for their reconciliation", &self.queue_depth);
         plain(
             &mut all,
