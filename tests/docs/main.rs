@@ -359,25 +359,28 @@ fn sets_that_can_select_the_same_pod_are_said_to_be_refused() {
     }
 }
 
-/// A row of the table of what was found names tests that are there, by file and name. A file may have moved into a crate.
+/// A row of the table of what was found names tests that are there, by file and name, and so does one of the table of bounds. A file may
+/// have moved into a crate.
 #[test]
-fn tests_of_what_was_found_exist() {
+fn tests_that_tables_name_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let page = fs::read_to_string(root.join("tests/found.md")).unwrap();
     let mut files = Vec::new();
     for folder in ["src", "tests", "crates"] {
         list_sources(&root.join(folder), &mut files);
     }
-    let rows = page.lines().filter(|line| line.starts_with("| ") && line.contains("::"));
-    let names: Vec<&str> =
-        rows.flat_map(|row| row.split('`').skip(1).step_by(2)).filter(|it| it.contains("::")).collect();
-    assert!(names.len() > 10, "{names:?}");
-    for name in names {
-        let (file, test) = name.split_once("::").unwrap();
-        let is_there = |path: &std::path::PathBuf| {
-            path.ends_with(file) && fs::read_to_string(path).unwrap().contains(&format!("fn {test}("))
-        };
-        assert!(files.iter().any(is_there), "tests/found.md names {name}, which is no test");
+    for page in ["tests/found.md", "docs/security.md"] {
+        let tables = fs::read_to_string(root.join(page)).unwrap();
+        let rows = tables.lines().filter(|line| line.starts_with("| ") && line.contains("::"));
+        let names: Vec<&str> =
+            rows.flat_map(|row| row.split('`').skip(1).step_by(2)).filter(|it| it.contains("::")).collect();
+        assert!(names.len() > 10, "{page}: {names:?}");
+        for name in names {
+            let (file, test) = name.split_once("::").unwrap();
+            let is_there = |path: &std::path::PathBuf| {
+                path.ends_with(file) && fs::read_to_string(path).unwrap().contains(&format!("fn {test}("))
+            };
+            assert!(files.iter().any(is_there), "{page} names {name}, which is no test");
+        }
     }
 }
 
