@@ -304,6 +304,16 @@ latency: ## What reviews add to the creation of a pod with 1,000 sets, p50 and p
 bench-memory: ## What one stored object of each watched kind costs in memory, into docs/operations.md.
 	UPDATE_GOLDEN=1 $(CARGO) test --test memory
 
+# One at a time: the figures are of the attack alone.
+.PHONY: bench-attacks
+bench-attacks: ## How long reviews take at rest and while each attack lasts, at every place that users can write to; starts its own clusters.
+	$(CARGO) test --locked -p outrider --test server -- --ignored --nocapture --test-threads=1 --exact \
+	  hostile::reviews_and_probes_are_answered_among_hostile_bodies
+	$(CARGO) test --locked -p outrider --test e2e -- --ignored --nocapture --test-threads=1 --exact \
+	  stored_attacks::what_users_may_store_ends_no_leader_and_delays_no_review \
+	  cronjob_flood::of_cronjobs_that_are_always_due_a_process_writes_a_bounded_amount_and_reviews_go_on \
+	  cronjob_hostile::hostile_objects_are_listed_and_deleted_in_both_versions_and_keep_no_namespace
+
 .PHONY: bench
 bench: ## CPU time and requests per second beside a server that allows every request; needs wrk.
 	$(CARGO) build --release --locked -p outrider -p null-server -p compare

@@ -141,17 +141,17 @@ impl<K: Watchable> Operator<K> {
         mut touched: impl FnMut(Option<&C>, Option<&C>) -> T + Send + 'static,
     ) -> Store<C> {
         let (store, listed, queue) = (Store::default(), CancellationToken::new(), self.queue.clone());
-        let watch = watch::follow(
-            self.context.tuning.api(self.context.client.clone()),
-            labels.map(str::to_owned),
-            store.clone(),
-            listed.clone(),
-            move |old: Option<&C>, new: Option<&C>| {
+        let (kept, was_listed) = (store.clone(), listed.clone());
+        let (api, watches) = (self.context.tuning.api(self.context.client.clone()), self.context.world.ungated.clone());
+        let labels = labels.map(str::to_owned);
+        let watch = async move {
+            let changed = move |old: Option<&C>, new: Option<&C>| {
                 for key in touched(old, new) {
                     queue.add(key);
                 }
-            },
-        );
+            };
+            watch::follow(api, &watches, labels, kept, was_listed, changed).await;
+        };
         self.watches.push(Box::pin(watch));
         self.listed.push(listed);
         store

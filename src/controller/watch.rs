@@ -11,6 +11,7 @@ use super::{Key, Store, Watchable};
 use crate::watch::follow::{Follower, Step, events};
 use crate::watch::lenient::Lenient;
 use crate::watch::read_model::watch_config;
+use crate::watch::ungated::UngatedWatches;
 
 /// Objects in one page of a list. A user who may write objects of these kinds may make each as large as can be.
 const PAGE: u32 = 20;
@@ -19,6 +20,7 @@ const PAGE: u32 = 20;
 /// reports; a relist reports nothing about unchanged objects. `listed` is cancelled when the whole collection was read once.
 pub async fn follow<K: Watchable>(
     api: Api<Lenient<K>>,
+    watches: &UngatedWatches,
     labels: Option<String>,
     store: Store<K>,
     listed: CancellationToken,
@@ -26,7 +28,7 @@ pub async fn follow<K: Watchable>(
 ) {
     let mut config = watch_config().page_size(PAGE);
     config.label_selector = labels;
-    let mut events = pin!(events(api, config));
+    let mut events = pin!(watches.counting(K::plural(&()), events(api, config)));
     let (mut follower, mut intake) = (Follower::default(), EventHandler { store, changed });
     while let Some(event) = events.next().await {
         follower.follow(event, Key::of, |step| match step {
@@ -45,7 +47,7 @@ struct EventHandler<K, F> {
 impl<K: Watchable, F: FnMut(Option<&K>, Option<&K>)> EventHandler<K, F> {
     fn is(&mut self, guarded: Lenient<K>) {
         let key = Key::of(&guarded);
-        match guarded.object {
+        match guarded.object() {
             Ok(object) => {
                 let new = Arc::from(object);
                 let old = self.store.put(key, Arc::clone(&new));

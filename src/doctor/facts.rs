@@ -59,8 +59,20 @@ pub struct Facts {
     pub limit_ranges: Vec<ClusterLimitRangeResource>,
     /// Annotations of namespaces that plugins cannot read.
     pub unreadable_annotations: Vec<UnreadableAnnotation>,
+    /// Pods that say more about sets than the leader keeps.
+    pub clipped_pods: ClippedPods,
     /// What could not be read.
     pub not_checked: Vec<NotChecked>,
+}
+
+/// Pods that say more about sets than the leader keeps of a pod.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct ClippedPods {
+    /// How many there are.
+    pub count: usize,
+    /// The first, by namespace and name.
+    pub first: Vec<String>,
 }
 
 /// An annotation of a namespace that admission plugins read, and cannot.

@@ -37,6 +37,7 @@ const LIKE_NO: [&str; 8] = ["false", "False", "FALSE", "no", "off", "0", "disabl
 
 mod converter;
 mod handshake;
+mod pods;
 
 /// The API server does not answer.
 #[derive(Debug, thiserror::Error)]
@@ -61,6 +62,7 @@ pub async fn fetch(client: &Client, namespace: &str, account: Option<&str>) -> R
     facts.excluded_by_no = list(Api::<Namespace>::all(client.clone()), &no, false, &mut facts.not_checked).await?;
     plugins(client, &mut facts).await?;
     limit_ranges(client, &mut facts).await?;
+    pods::clipped(client, &mut facts).await?;
     let missing = &mut facts.not_checked;
     for name in kinds::product().filter_map(|kind| kind.definition().metadata.name) {
         facts.crds.extend(get(Api::<CustomResourceDefinition>::all(client.clone()), &name, false, missing).await?);

@@ -10,6 +10,7 @@ pub mod guard;
 mod mounted;
 mod own;
 pub mod plugins;
+pub mod pods;
 mod reach;
 mod replica;
 pub mod report;
@@ -37,6 +38,7 @@ pub fn examine(facts: &Facts, now: Timestamp) -> Report {
         findings.extend(own::examine(facts, now));
         findings.extend(mounted::examine(facts, now));
         findings.extend(plugins::examine(facts));
+        findings.extend(pods::examine(facts));
         findings.extend(access::examine(&facts.rights));
         findings.extend(facts.guard.iter().flat_map(|guard| guard::examine(guard, &facts.namespace)));
     }

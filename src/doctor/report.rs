@@ -59,6 +59,8 @@ pub enum Check {
     AdmissionPlugin,
     /// An annotation of a namespace that admission plugins cannot read.
     UnreadableAnnotation,
+    /// Pods of which the leader does not keep everything that it would count by.
+    PodClipped,
 }
 
 /// One problem to solve.

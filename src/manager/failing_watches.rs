@@ -8,6 +8,7 @@ use super::HEARTBEAT;
 use crate::metrics::Metrics;
 use crate::readiness::Gate;
 use crate::watch::read_model::Model;
+use crate::watch::ungated::UngatedWatches;
 
 /// When a failing watch is first reported: an API server that starts again takes some time.
 const FAILING_FOR_LONG: Duration = Duration::from_secs(60);
@@ -24,13 +25,13 @@ pub struct Gated {
 }
 
 /// Reports in readiness detail and in a metric why a watch has failed for long: decisions continue to use what was known, and that
-/// gets old.
-pub async fn report(watches: Vec<Gated>, metrics: Metrics) {
+/// gets old. Of the watches that have no gate, in the metric alone.
+pub async fn report(watches: Vec<Gated>, ungated: UngatedWatches, metrics: Metrics) {
     let mut reported = vec![false; watches.len()];
     loop {
         for (Gated { watch, gate, model }, reported) in watches.iter().zip(&mut reported) {
             let failing = model.failing();
-            metrics.watch_failing(watch, failing.as_ref().map_or(0, |(since, _)| since.as_secs()));
+            metrics.watch_failing(*watch, failing.as_ref().map_or(0, |(since, _)| since.as_secs()));
             let failing = failing.and_then(as_reported);
             let was_reported = std::mem::replace(reported, failing.is_some());
             if let Some(failing) = failing {
@@ -38,6 +39,9 @@ pub async fn report(watches: Vec<Gated>, metrics: Metrics) {
             } else if was_reported && model.is_synced() {
                 gate.note("");
             }
+        }
+        for (watch, since) in ungated.failing() {
+            metrics.watch_failing(watch, since.as_secs());
         }
         sleep(HEARTBEAT).await;
     }

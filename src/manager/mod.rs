@@ -175,7 +175,8 @@ impl Manager {
         let tasks = TaskTracker::new();
         tasks.spawn(world_watch::run(feed, world.clone(), watching, stopping.clone()));
         tasks.spawn(stopping.clone().run_until_cancelled_owned(confirm(world.clone(), shared.freshness.clone())));
-        let failures = failing_watches::report(gates.model.synced.clone(), shared.metrics.clone());
+        let failures =
+            failing_watches::report(gates.model.synced.clone(), world.ungated.clone(), shared.metrics.clone());
         tasks.spawn(stopping.clone().run_until_cancelled_owned(failures));
         tasks.spawn(stopping.clone().run_until_cancelled_owned(open_gates(world.clone(), gates.model)));
         let leading = watch::Sender::new(false);

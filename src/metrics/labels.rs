@@ -1,5 +1,6 @@
 //! The labels of metrics. None holds a name, a namespace or a uid.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
@@ -38,12 +39,18 @@ pub(super) struct ReconcileLabels {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct WatchLabels {
-    pub watch: &'static str,
+    pub watch: Cow<'static, str>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct StateLabels {
     pub state: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct WriteLabels {
+    pub controller: &'static str,
+    pub write: &'static str,
 }
 
 /// How a reconciliation ended.

@@ -12,6 +12,7 @@ pub use handshakes::{HandshakeFailure, HandshakeFailures};
 pub use labels::{QuestionResult, ReconcileResult};
 pub use path::PathMetrics;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -24,7 +25,8 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Metric, Registry, Unit};
 
 use labels::{
-    ControllerLabels, PathLabels, PluginLabels, QuestionLabels, ReconcileLabels, ReviewLabels, StateLabels, WatchLabels,
+    ControllerLabels, PathLabels, PluginLabels, QuestionLabels, ReconcileLabels, ReviewLabels, StateLabels,
+    WatchLabels, WriteLabels,
 };
 use path::UNKNOWN;
 
@@ -51,6 +53,7 @@ pub struct Metrics {
     sidecarset_pods: Family<StateLabels, Gauge>,
     sidecarset_pods_clipped: Gauge,
     watch_failing: Family<WatchLabels, Gauge>,
+    writes_limited: Family<WriteLabels, Counter>,
     snapshot_generation: Gauge,
     snapshot_age: Gauge<f64, std::sync::atomic::AtomicU64>,
     /// Reviews between the head of the request and the reply.
@@ -93,6 +96,7 @@ impl Metrics {
             sidecarset_pods: Family::default(),
             sidecarset_pods_clipped: Gauge::default(),
             watch_failing: Family::default(),
+            writes_limited: Family::default(),
             snapshot_generation: Gauge::default(),
             snapshot_age: Gauge::default(),
             in_flight: Gauge::default(),
@@ -152,6 +156,12 @@ impl Metrics {
         self.register_certificates(&mut all);
         plain(&mut all, "reconcile", "Reconciliations, by controller and result", &self.reconciles);
         seconds(&mut all, "reconcile_duration", "Time of a reconciliation", &self.reconcile_duration);
+        plain(
+            &mut all,
+            "writes_limited",
+            "Writes that a controller put off, or events that it left out, as there were too many in a short time",
+            &self.writes_limited,
+        );
         plain(&mut all, "workqueue_depth", "Objects that wait for their reconciliation", &self.queue_depth);
         plain(
             &mut all,
@@ -219,9 +229,14 @@ impl Metrics {
     }
 
     /// Sets the seconds for which a watch has failed.
-    pub fn watch_failing(&self, watch: &'static str, seconds: u64) {
+    pub fn watch_failing(&self, watch: impl Into<Cow<'static, str>>, seconds: u64) {
         let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
-        self.watch_failing.get_or_create(&WatchLabels { watch }).set(seconds);
+        self.watch_failing.get_or_create(&WatchLabels { watch: watch.into() }).set(seconds);
+    }
+
+    /// Counts a write that waits, or is left out, as there were too many: of `jobs`, `status` or `events`.
+    pub fn write_limited(&self, controller: &'static str, write: &'static str) {
+        self.writes_limited.get_or_create(&WriteLabels { controller, write }).inc();
     }
 
     /// The handles of one controller, resolved once.

@@ -29,6 +29,7 @@ use crate::logging::throttle::LogThrottle;
 use crate::metrics::ReconcileResult;
 use crate::watch::coverage::Coverage;
 use crate::watch::in_order::InOrder;
+use crate::watch::partial::Partial;
 use crate::watch::read_model::ReadModel;
 
 /// When to check an object again that waits for its entries.
@@ -190,7 +191,8 @@ impl Keeper {
         }
         // The uid keeps the status of a deleted object from a new one of the same name.
         let patch = json!({"metadata": {"uid": record.uid}, "status": status});
-        let api = Api::<R>::all(self.client.clone());
+        // Nothing is read of what is answered.
+        let api = Api::<Partial<R>>::all(self.client.clone());
         match in_time(api.patch_status(&record.name, &patching(manager), &Patch::Merge(&patch))).await {
             // Deleted meanwhile, or deleted and made again.
             Err(Error::Api(error)) if matches!(answers::code(&error), Some(404 | 409)) => Ok(pause),

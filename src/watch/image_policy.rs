@@ -11,12 +11,13 @@ use engine::snapshot::builder::SnapshotBuilder;
 use futures::{Stream, StreamExt as _};
 use k8s_openapi::api::core::v1::Secret;
 use kube::runtime::watcher::{self, Event};
-use kube::{Api, Client, ResourceExt as _};
+use kube::{Api, Client, Resource as _, ResourceExt as _};
 
 use crate::image_policy::ImageBackends;
 use crate::names::IMAGE_POLICY_SECRET;
 use crate::watch::follow::{Follower, Step, events};
 use crate::watch::read_model::watch_config;
+use crate::watch::ungated::UngatedWatches;
 
 /// Kubeconfigs that are read: one takes several hundred bytes beside its text.
 const MAX_KEYS: usize = 256;
@@ -26,6 +27,7 @@ type SecretEvent = Result<Event<Secret>, watcher::Error>;
 /// The watch.
 pub struct BackendWatch {
     secrets: Api<Secret>,
+    watches: UngatedWatches,
     events: Option<Pin<Box<dyn Stream<Item = SecretEvent> + Send>>>,
     follower: Follower<String>,
     found: Option<BTreeMap<String, String>>,
@@ -34,9 +36,9 @@ pub struct BackendWatch {
 
 impl BackendWatch {
     /// A watch that is not there yet, of the Secret in our own namespace.
-    pub fn new(client: Client, namespace: &str, backends: Arc<ImageBackends>) -> Self {
-        let secrets = Api::namespaced(client, namespace);
-        Self { secrets, events: None, follower: Follower::default(), found: None, backends }
+    pub fn new(client: Client, namespace: &str, backends: Arc<ImageBackends>, watches: &UngatedWatches) -> Self {
+        let (secrets, watches) = (Api::namespaced(client, namespace), watches.clone());
+        Self { secrets, watches, events: None, follower: Follower::default(), found: None, backends }
     }
 
     /// Begins to watch if a plugin reads it, and ends if none does any more.
@@ -44,7 +46,8 @@ impl BackendWatch {
         match (is_needed(feed), self.events.is_some()) {
             (true, false) => {
                 let of_one = watch_config().fields(&format!("metadata.name={IMAGE_POLICY_SECRET}"));
-                self.events = Some(Box::pin(events(self.secrets.clone(), of_one)));
+                let events = events(self.secrets.clone(), of_one);
+                self.events = Some(Box::pin(self.watches.counting(Secret::plural(&()), events)));
             }
             (false, true) => {
                 (self.events, self.follower) = (None, Follower::default());

@@ -1,6 +1,13 @@
 //! Watched objects of which one may be unreadable without ending the watch.
 
+use std::borrow::Cow;
+use std::marker::PhantomData;
+
+use admission::ObjectLimit;
 use admission::bounded::ellipsis;
+use admission::raw::{ObjectWriter, member, members};
+use engine::plugins::api as plugins;
+use engine::sidecarset::{api as sets, size};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use serde::de::{DeserializeOwned, Error as _};
@@ -13,15 +20,16 @@ use crate::watch::resource_of_kind;
 /// Characters of a reason that are kept: some repeat a text of the object.
 const ERROR_MAX_CHARS: usize = 500;
 
-/// An object, or its metadata and the reason why it cannot be read.
+/// The metadata that a watch needs, and the text of the object, which is decoded when it is taken in: of a page of a list, one object
+/// after the other.
 ///
-/// kube has `DeserializeGuard` for this; it goes through `serde_value`, which loses the order of fields and keeps
+/// kube has `DeserializeGuard` for objects that cannot be read; it goes through `serde_value`, which loses the order of fields and keeps
 /// managedFields. Here the text of the object is decoded, not a tree of it, which may take a hundred times as much memory.
 #[derive(Debug, Clone)]
 pub struct Lenient<K> {
     metadata: ObjectMeta,
-    /// The object, or why it cannot be read.
-    pub object: Result<Box<K>, String>,
+    text: Raw,
+    kind: PhantomData<fn() -> K>,
 }
 
 /// What the watch itself needs, read leniently: metadata may be what is wrong.
@@ -38,7 +46,46 @@ struct Identity<'t> {
     resource_version: Option<&'t RawValue>,
 }
 
-impl<'de, K: DeserializeOwned + Resource> Deserialize<'de> for Lenient<K> {
+/// Says why an object is not decoded.
+type Check = fn(&RawValue) -> Result<(), String>;
+
+/// How much is decoded of an object whose fields are all kept as values: as much as its webhooks let through. More may be
+/// stored while none of them looks. Other kinds are kept as text, or in part.
+fn limit_of(group: &str, kind: &str) -> Option<Check> {
+    match group {
+        sets::GROUP if kind == sets::KIND => Some(size::check),
+        plugins::GROUP => Some(|object| ObjectLimit::STORABLE.check(object)),
+        _ => None,
+    }
+}
+
+/// The object without its managedFields, within the limit: the API server adds to those after admission.
+///
+/// # Errors
+/// Which limit it exceeds.
+fn within(check: Check, object: &RawValue) -> Result<String, String> {
+    let mut text = String::with_capacity(object.get().len());
+    let mut writer = ObjectWriter::begin(&mut text);
+    members(object, |key, value| {
+        if key.name() != "metadata" || member(value, "managedFields").is_none() {
+            return writer.copy(&key, value);
+        }
+        let mut metadata = ObjectWriter::begin(writer.value_of("metadata"));
+        members(value, |key, value| {
+            if key.name() != "managedFields" {
+                metadata.copy(&key, value);
+            }
+        });
+        metadata.end();
+    });
+    writer.end();
+    let read: &RawValue = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    let refused = |error| format!("{error}; no webhook lets as much through: make it smaller, or delete it");
+    check(read).map_err(refused)?;
+    Ok(text)
+}
+
+impl<'de, K> Deserialize<'de> for Lenient<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         struct Parts<'t> {
@@ -50,13 +97,25 @@ impl<'de, K: DeserializeOwned + Resource> Deserialize<'de> for Lenient<K> {
         let parts = serde_json::from_str::<Parts<'_>>(text.get());
         let parts = parts.map_err(|_| D::Error::custom("the object has no metadata"))?;
         let metadata = parts.metadata.into_metadata();
-        let object = serde_json::from_str::<K>(text.get())
-            .map_err(|error| ellipsis(&error.to_string(), ERROR_MAX_CHARS))
-            .map(|mut object| {
-                object.meta_mut().managed_fields = None;
-                Box::new(object)
-            });
-        Ok(Self { metadata, object })
+        Ok(Self { metadata, text, kind: PhantomData })
+    }
+}
+
+impl<K: DeserializeOwned + Resource<DynamicType = ()>> Lenient<K> {
+    /// The object.
+    ///
+    /// # Errors
+    /// Why it cannot be read: its text does not say one, or is more than admission lets through.
+    pub fn object(&self) -> Result<Box<K>, String> {
+        let read = match limit_of(&K::group(&()), &K::kind(&())) {
+            Some(check) => within(check, self.text.raw()).map(Cow::Owned),
+            None => Ok(Cow::Borrowed(self.text.get())),
+        };
+        let decoded = read.and_then(|read| serde_json::from_str::<K>(&read).map_err(|error| error.to_string()));
+        decoded.map_err(|error| ellipsis(&error, ERROR_MAX_CHARS)).map(|mut object| {
+            object.meta_mut().managed_fields = None;
+            Box::new(object)
+        })
     }
 }
 
@@ -82,6 +141,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::watch::revision::RevisionResource;
+    use crate::watch::{AdmissionPluginResource, SidecarSetResource};
 
     #[test]
     fn an_unreadable_object_keeps_its_name_and_version() {
@@ -91,10 +152,43 @@ mod tests {
         .unwrap();
         assert_eq!(guarded.name_any(), "a");
         assert_eq!(guarded.resource_version().as_deref(), Some("7"));
-        assert!(guarded.object.is_err());
+        assert!(guarded.object().is_err());
         let long = json!({"metadata": {"name": "a"}, "spec": {"containers": "x".repeat(100_000)}});
         let guarded: Lenient<Pod> = serde_json::from_value(long).unwrap();
-        assert!(guarded.object.unwrap_err().len() < 1_000);
+        assert!(guarded.object().unwrap_err().len() < 1_000);
+    }
+
+    #[test]
+    fn of_ours_no_more_is_decoded_than_admission_lets_through() {
+        let maps = |count: usize| vec![json!({"": 0}); count];
+        let read = |fields: usize, values: usize| -> Result<(), String> {
+            let metadata =
+                json!({"name": "a", "uid": "u", "managedFields": [{"manager": "m", "fieldsV1": {"x": maps(fields)}}]});
+            let text =
+                json!({"metadata": metadata, "spec": {"containers": [{"name": "c", "x": maps(values)}]}}).to_string();
+            let set: Lenient<SidecarSetResource> = serde_json::from_str(&text).unwrap();
+            assert_eq!(set.name_any(), "a");
+            set.object().map(|set| assert_eq!(set.metadata.uid.as_deref(), Some("u")))
+        };
+        // What others write behind the author does not count.
+        assert_eq!(read(30_000, 9_000), Ok(()));
+        assert!(read(0, 12_000).unwrap_err().starts_with("spec holds more than 20000 values"));
+        let error = read(0, 150_000).unwrap_err();
+        assert_eq!(
+            error,
+            "the object holds more than 40000 values; no webhook lets as much through: make it smaller, or delete it"
+        );
+        let containers = vec![json!({"name": "c"}); 101];
+        let set: Lenient<SidecarSetResource> =
+            serde_json::from_value(json!({"metadata": {"name": "a"}, "spec": {"containers": containers}})).unwrap();
+        assert!(set.object().unwrap_err().starts_with("spec.containers holds more than 100 elements"));
+        let plugin = json!({"metadata": {"name": "a"}, "spec": {"x": maps(30_000)}});
+        let plugin: Lenient<AdmissionPluginResource> = serde_json::from_value(plugin).unwrap();
+        assert!(plugin.object().is_err());
+        // What is kept in part may have any size.
+        let revision = json!({"metadata": {"name": "a"}, "data": {"spec": maps(30_000)}});
+        let revision: Lenient<RevisionResource> = serde_json::from_value(revision).unwrap();
+        assert!(revision.object().is_ok());
     }
 
     #[test]
@@ -105,7 +199,7 @@ mod tests {
             "spec": {"containers": [{"name": "c"}]}
         }))
         .unwrap();
-        let pod = guarded.object.unwrap();
+        let pod = guarded.object().unwrap();
         assert!(pod.managed_fields().is_empty());
         assert_eq!(pod.spec.unwrap().containers.len(), 1);
     }

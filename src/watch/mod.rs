@@ -28,6 +28,7 @@ pub mod report;
 pub mod revision;
 mod sidecarset;
 pub mod storage_classes;
+pub mod ungated;
 pub mod version;
 pub mod while_read;
 

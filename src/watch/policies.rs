@@ -4,6 +4,7 @@ use engine::snapshot::collection::Collected;
 use engine::snapshot::policies::{Policies, Policy};
 use kube::runtime::watcher::{self, Event};
 use kube::{Resource, ResourceExt as _};
+use serde::de::DeserializeOwned;
 
 use super::follow::{Follower, Step};
 use super::lenient::Lenient;
@@ -16,7 +17,7 @@ pub(super) fn take<R, P>(
     follower: &mut Follower<String>,
     collection: &mut Collected<Policies<P>>,
 ) where
-    R: Resource<DynamicType = ()> + Into<P>,
+    R: Resource<DynamicType = ()> + DeserializeOwned + Into<P>,
     P: Policy,
 {
     if model.note_optional(&event) {
@@ -28,7 +29,7 @@ pub(super) fn take<R, P>(
     follower.follow(event, Lenient::name_any, |step| match step {
         Step::Is(guarded) => {
             let name = guarded.name_any();
-            match guarded.object {
+            match guarded.object() {
                 Ok(object) => drop(collection.apply(&(*object).into())),
                 Err(error) => {
                     tracing::warn!(kind = P::KIND, name, %error, "The object cannot be read; its last good form stays");

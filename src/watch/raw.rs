@@ -13,13 +13,18 @@ const TOKEN: &str = "$serde_json::private::RawValue";
 
 /// As `RawValue`, which cannot be had where `serde` has put a value aside. It does that with the object of a watch event whose
 /// type comes behind it: the API server writes the type first, but a proxy that decodes JSON may sort it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Raw(Box<RawValue>);
 
 impl Raw {
     /// The text.
     pub fn get(&self) -> &str {
         self.0.get()
+    }
+
+    /// The value that is not decoded.
+    pub fn raw(&self) -> &RawValue {
+        &self.0
     }
 }
 
@@ -75,7 +80,7 @@ mod tests {
                 panic!("{event}");
             };
             assert_eq!(pod.name_any(), "a");
-            assert!(pod.object.is_ok(), "{event}");
+            assert!(pod.object().is_ok(), "{event}");
         }
     }
 }

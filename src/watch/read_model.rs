@@ -30,6 +30,7 @@ use crate::watch::partial::Partial;
 use crate::watch::quotas::Quotas;
 use crate::watch::revision::RevisionResource;
 use crate::watch::storage_classes::StorageClasses;
+use crate::watch::ungated::UngatedWatches;
 use crate::watch::version::minor_versions;
 use crate::watch::while_read::WatchWhileRead;
 use crate::watch::{AdmissionPluginResource, ClusterLimitRangeResource, SidecarSetResource};
@@ -107,6 +108,8 @@ pub struct ReadModel {
     pub revisions: Model,
     /// The backends that review images, while the Secret that names them is watched.
     pub images: Arc<ImageBackends>,
+    /// The other watches of the process.
+    pub ungated: UngatedWatches,
     changes: broadcast::Sender<Change>,
     generation: watch::Sender<u64>,
 }
@@ -126,6 +129,7 @@ impl ReadModel {
             configuration: Model::default(),
             revisions: Model::default(),
             images: Arc::default(),
+            ungated: UngatedWatches::default(),
             changes: broadcast::channel(CHANGES).0,
             generation: watch::Sender::new(0),
         }
@@ -243,10 +247,10 @@ pub async fn run(mut feed: SnapshotBuilder, world: ReadModel, clients: Clients, 
     let revisions = Api::<Lenient<RevisionResource>>::namespaced(clients.revisions, &clients.namespace);
     let mut revisions = pin!(events(revisions, watch_config().labels(SET_LABEL)));
 
-    let mut quotas = WatchWhileRead::<Quotas>::new(clients.quotas);
-    let mut nodes = WatchWhileRead::<Nodes>::new(clients.nodes);
-    let mut storage_classes = WatchWhileRead::<StorageClasses>::new(clients.storage_classes);
-    let mut images = BackendWatch::new(clients.secrets, &clients.namespace, Arc::clone(&world.images));
+    let mut quotas = WatchWhileRead::<Quotas>::new(clients.quotas, &world.ungated);
+    let mut nodes = WatchWhileRead::<Nodes>::new(clients.nodes, &world.ungated);
+    let mut storage_classes = WatchWhileRead::<StorageClasses>::new(clients.storage_classes, &world.ungated);
+    let mut images = BackendWatch::new(clients.secrets, &clients.namespace, Arc::clone(&world.images), &world.ungated);
     let mut versions = pin!(minor_versions(clients.version));
 
     let mut intake = EventHandler::of(&world);

@@ -15,6 +15,14 @@ fn set(name: &str, generation: i64) -> Lenient<SidecarSetResource> {
     .unwrap()
 }
 
+/// The set with this at the pointer.
+fn with(set: &Lenient<SidecarSetResource>, pointer: &str, value: serde_json::Value) -> Lenient<SidecarSetResource> {
+    let mut object = serde_json::to_value(&*set.object().unwrap()).unwrap();
+    let (parent, field) = pointer.rsplit_once('/').unwrap();
+    object.pointer_mut(parent).unwrap()[field] = value;
+    serde_json::from_value(object).unwrap()
+}
+
 fn namespace(name: &str) -> SlimNamespace {
     serde_json::from_value(json!({"metadata": {"name": name, "labels": {"env": "prod"}}})).unwrap()
 }
@@ -59,13 +67,12 @@ fn a_change_is_sent_once_and_only_when_the_snapshot_has_it() {
     intake.pass_on(&feed);
     assert_eq!(changes.try_recv().unwrap(), Change::Namespace("a".into()));
     assert!(changes.try_recv().is_err());
-    let mut counted = set("s", 1);
+    let counted = set("s", 1);
     intake.set(Ok(Event::Apply(counted.clone())), &mut feed);
     world.publish(&mut feed);
     intake.pass_on(&feed);
     assert_eq!(changes.try_recv().unwrap(), Change::Set("s".into()));
-    counted.object.as_mut().unwrap().status = Some(<_>::default());
-    intake.set(Ok(Event::Apply(counted)), &mut feed);
+    intake.set(Ok(Event::Apply(with(&counted, "/status", json!({"matchedPods": 3})))), &mut feed);
     intake.pass_on(&feed);
     assert_eq!(changes.try_recv().unwrap(), Change::Set("s".into()), "a status waits for no snapshot");
 }
@@ -105,7 +112,7 @@ fn nothing_is_published_before_all_collections_are_complete() {
 
 /// A revision of the set, with this image.
 fn revision(set: &str, image: &str) -> Lenient<RevisionResource> {
-    let mut object = serde_json::to_value(&**self::set(set, 1).object.as_ref().unwrap()).unwrap();
+    let mut object = serde_json::to_value(&*self::set(set, 1).object().unwrap()).unwrap();
     object["spec"]["containers"][0]["image"] = image.into();
     let compiled =
         engine::sidecarset::compiled::CompiledSet::compile(&serde_json::from_value(object).unwrap()).unwrap();
@@ -124,10 +131,9 @@ fn a_revision_that_appears_after_its_set_is_in_the_next_snapshot_and_its_set_is_
     let mut feed = SnapshotBuilder::new(engine::snapshot::Exclusion::default(), true);
     let world = ReadModel::of(&feed);
     let (mut intake, mut changes) = (EventHandler::of(&world), world.changes());
-    let mut pinned = set("s", 1);
+    let pinned = set("s", 1);
     let strategy = json!({"revision": {"customVersion": "old"}});
-    pinned.object.as_mut().unwrap().spec.injection_strategy = Some(serde_json::from_value(strategy).unwrap());
-    intake.set(Ok(Event::Apply(pinned)), &mut feed);
+    intake.set(Ok(Event::Apply(with(&pinned, "/spec/injectionStrategy", strategy))), &mut feed);
     let mut publish = |intake: &mut EventHandler<'_>, feed: &mut SnapshotBuilder| {
         world.publish(feed);
         intake.pass_on(feed);

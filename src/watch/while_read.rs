@@ -16,6 +16,7 @@ use serde::de::DeserializeOwned;
 
 use crate::watch::follow::{Follower, Step, events};
 use crate::watch::read_model::watch_config;
+use crate::watch::ungated::UngatedWatches;
 
 /// What is watched while a plugin reads it.
 pub trait WhileRead {
@@ -53,6 +54,7 @@ type Read<R> = Result<Event<<R as WhileRead>::Object>, watcher::Error>;
 /// A watch.
 pub struct WatchWhileRead<R: WhileRead> {
     client: Client,
+    watches: UngatedWatches,
     events: Option<Pin<Box<dyn Stream<Item = Read<R>> + Send>>>,
     follower: Follower<R::Key>,
     left_out: LeftOut<R::Key>,
@@ -74,15 +76,17 @@ impl<K: Eq + Hash + Clone> LeftOut<K> {
 
 impl<R: WhileRead> WatchWhileRead<R> {
     /// A watch that is not there yet.
-    pub fn new(client: Client) -> Self {
-        Self { client, events: None, follower: Follower::default(), left_out: LeftOut(HashMap::new()) }
+    pub fn new(client: Client, watches: &UngatedWatches) -> Self {
+        let (watches, follower) = (watches.clone(), Follower::default());
+        Self { client, watches, events: None, follower, left_out: LeftOut(HashMap::new()) }
     }
 
     /// Begins to watch if a plugin needs it, and ends if none does any more.
     pub fn follow_need(&mut self, feed: &mut SnapshotBuilder) {
         match (is_needed::<R>(feed), self.events.is_some()) {
             (true, false) => {
-                self.events = Some(Box::pin(events(Api::all_with(self.client.clone(), &()), watch_config())));
+                let events = events(Api::all_with(self.client.clone(), &()), watch_config());
+                self.events = Some(Box::pin(self.watches.counting(R::Object::plural(&()), events)));
             }
             (false, true) => {
                 (self.events, self.follower) = (None, Follower::default());

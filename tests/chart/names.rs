@@ -274,10 +274,9 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-#[test]
-#[ignore = "needs helm: make test"]
-fn the_notes_name_every_ca_bundle_of_a_certificate_of_ones_own() {
-    // helm prints notes where it installs; as a template of a copy of the chart they are rendered without a cluster.
+/// The notes of a release with these values. helm prints notes where it installs; as a template of a copy of the chart they are rendered
+/// without a cluster.
+fn notes(values: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join(CHART), folder.path());
     let text = fs::read_to_string(folder.path().join("templates/NOTES.txt")).unwrap();
@@ -285,15 +284,29 @@ fn the_notes_name_every_ca_bundle_of_a_certificate_of_ones_own() {
         "{{{{ define \"test.notes\" }}}}{text}{{{{ end }}}}notes: {{{{ include \"test.notes\" . | toJson }}}}\n"
     );
     fs::write(folder.path().join("templates/notes.yaml"), template).unwrap();
-    let notes = |cronjob: bool| {
-        let kind = format!("--set=existingSecret=mine,kinds.cronjob.enabled={cronjob}");
-        let chart = folder.path().to_str().unwrap();
-        let args = ["template", "outrider", chart, "--namespace=x", "--show-only=templates/notes.yaml", &kind];
-        succeeded(&helm(Path::new(""), &args))
-    };
+    let (chart, values) = (folder.path().to_str().unwrap(), format!("--set={values}"));
+    let args = ["template", "outrider", chart, "--namespace=x", "--show-only=templates/notes.yaml", &values];
+    succeeded(&helm(Path::new(""), &args))
+}
+
+#[test]
+#[ignore = "needs helm: make test"]
+fn the_notes_name_every_ca_bundle_of_a_certificate_of_ones_own() {
+    let of_kind = |cronjob: bool| notes(&format!("existingSecret=mine,kinds.cronjob.enabled={cronjob}"));
     let definition = "caBundle of the CustomResourceDefinition cronjobs.batch.outrider.dev";
-    assert!(notes(true).contains("caBundle of every webhook") && notes(true).contains(definition));
-    assert!(notes(false).contains("caBundle of every webhook") && !notes(false).contains(definition));
+    let (on, off) = (of_kind(true), of_kind(false));
+    assert!(on.contains("caBundle of every webhook") && on.contains(definition));
+    assert!(off.contains("caBundle of every webhook") && !off.contains(definition));
+}
+
+#[test]
+#[ignore = "needs helm: make test"]
+fn the_notes_say_what_authors_of_cronjobs_may_do_where_the_kind_is_on() {
+    let said = |values: &str| {
+        let notes = notes(values);
+        notes.contains("can run pods there under any service account") && notes.contains("docs/cronjob.md")
+    };
+    assert!(said("kinds.cronjob.enabled=true") && !said("kinds.cronjob.enabled=false"));
 }
 
 #[test]

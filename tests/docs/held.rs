@@ -40,6 +40,14 @@ fn tests_of_what_was_found_exist() {
     assert_tests_exist("found.md", &rows("found.md"));
 }
 
+/// The page has other tables, without tests.
+#[test]
+fn tests_of_bounds_on_what_is_stored_exist() {
+    let names_a_test = |row: &Vec<String>| row.iter().any(|cell| cell.contains("::"));
+    let rows: Vec<Vec<String>> = rows("../docs/security.md").into_iter().filter(names_a_test).collect();
+    assert_tests_exist("../docs/security.md", &rows);
+}
+
 /// What is said where no test is named.
 const ELSEWHERE: &str = "see docs/rollouts.md";
 

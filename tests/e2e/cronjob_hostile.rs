@@ -9,9 +9,11 @@ use outrider::workshop::cronjob::vocabulary::{V1_SCHEDULE, V2_SCHEDULE};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use crate::beside::AtRest;
 use crate::cronjob::{KINDS, cronjob, registered};
 use crate::hostile_objects;
 use crate::process::{Outrider, eventually, eventually_counts, install_of};
+use crate::stored_attacks::reviews_of;
 
 /// Bytes of annotations that the API server stores at most.
 const ANNOTATIONS_MAX_BYTES: usize = 256 * 1024;
@@ -85,6 +87,8 @@ fn hostile_objects_are_listed_and_deleted_in_both_versions_and_keep_no_namespace
 
     let outrider = Outrider::registered_as(&cluster, &cluster.kubeconfig(), &[KINDS]);
     registered(&cluster, &outrider);
+    let server = reviews_of(&cluster, &outrider);
+    let beside = AtRest::of(&server).beside(&server, "of CronJobs that are listed and deleted in both versions");
     for version in VERSIONS {
         assert_eq!(names(&cluster, &["-A", version]), stored, "{version}");
         // Too deep for a value of ours.
@@ -102,6 +106,7 @@ fn hostile_objects_are_listed_and_deleted_in_both_versions_and_keep_no_namespace
         is_gone(&cluster, room);
     }
     assert_eq!(names(&cluster, &["-A", VERSIONS[1]]), Vec::<String>::new());
+    beside.end();
     outrider.end();
 }
 

@@ -224,6 +224,10 @@ pub fn sets() -> Vec<Value> {
             "hostile-names",
             json!({"selector": selector, "containers": [{"name": "x".repeat(300_000), "image": "i"}]}),
         ),
+        set(
+            "hostile-maps",
+            json!({"selector": selector, "containers": [{"name": "c", "image": "i", "x": vec![json!({"": 0}); 150_000]}]}),
+        ),
         set("hostile-everything", json!({"selector": {}, "containers": []})),
     ]
 }

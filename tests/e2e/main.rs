@@ -7,7 +7,12 @@ mod additions;
 mod alerts;
 mod all_kinds;
 mod bench;
+#[path = "../server/beside.rs"]
+mod beside;
 mod certificates;
+#[path = "../server/client.rs"]
+#[allow(dead_code, reason = "the tests of the server see more of it")]
+mod client;
 #[path = "../chart/cluster_objects.rs"]
 #[allow(dead_code, reason = "the tests of the chart bring more into a cluster")]
 mod cluster_objects;
@@ -17,6 +22,7 @@ mod collector_experiment;
 mod controller;
 mod counts;
 mod cronjob;
+mod cronjob_flood;
 mod cronjob_hostile;
 mod cronjob_process;
 mod differential;

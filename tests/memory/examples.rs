@@ -170,7 +170,7 @@ pub fn full_namespaces(namespace: &Object) -> Vec<Object> {
     ]
 }
 
-/// As much as admission lets through.
+/// As much as admission lets through, and what may be stored while no webhook looks.
 pub fn full_sets(set: &Object) -> Vec<Object> {
     let list = |count: usize, one: fn(usize) -> Value| Value::Array((0..count).map(one).collect());
     let named = |n: usize| json!({"name": format!("c{n}")});
@@ -181,7 +181,11 @@ pub fn full_sets(set: &Object) -> Vec<Object> {
         set.with("volumes", "/spec/volumes", list(200, named)),
         set.with("pull secrets", "/spec/imagePullSecrets", list(200, named)),
         set.with("a large container", "/spec/containers/0/args", list(19_000, |n| format!("{n:05}").into())),
-        set.with("maps in a container", "/spec/containers/0/x", maps(9_000)),
+        set.with("maps in a container", "/spec/containers/0/x", maps(9_900)),
+        set.with("twice as many maps", "/spec/containers/0/x", maps(19_900)),
+        set.with("maps that no webhook looked at", "/spec/containers/0/x", maps(150_000)),
+        set.with("empty maps that no webhook looked at", "/spec/x", Value::Array(vec![json!({}); 400_000])),
+        set.with("containers that no webhook looked at", "/spec/containers", list(40_000, named)),
         set.with("a selector", "/spec/selector/matchLabels", tiny(20_000)),
     ]
 }

@@ -30,14 +30,14 @@ use outrider::workshop::collector::api::Collector;
 use serde::de::DeserializeOwned;
 
 /// As an operator's store does.
-pub fn objects<K: DeserializeOwned + kube::Resource + 'static>(texts: &[String]) -> Box<dyn Any> {
+pub fn objects<K: DeserializeOwned + kube::Resource<DynamicType = ()> + 'static>(texts: &[String]) -> Box<dyn Any> {
     let mut store: BTreeMap<Key, Arc<K>> = BTreeMap::new();
     let mut relist = Relist::default();
     for text in texts {
         let guarded: Lenient<K> = serde_json::from_str(text).unwrap();
         let key = Key { namespace: guarded.namespace().unwrap_or_default(), name: guarded.name_any() };
         relist.seen(key.clone());
-        if let Ok(object) = guarded.object {
+        if let Ok(object) = guarded.object() {
             store.insert(key, Arc::from(object));
         }
     }
@@ -48,7 +48,7 @@ pub fn objects<K: DeserializeOwned + kube::Resource + 'static>(texts: &[String])
 pub fn collectors(texts: &[String]) -> Box<dyn Any> {
     let selectors = texts.iter().map(|text| {
         let guarded: Lenient<Collector> = serde_json::from_str(text).unwrap();
-        Some(guarded.object.ok()?.spec.selector?.decoded().compile().unwrap())
+        Some(guarded.object().ok()?.spec.selector?.decoded().compile().unwrap())
     });
     Box::new((objects::<Collector>(texts), selectors.collect::<Vec<_>>()))
 }
@@ -78,14 +78,15 @@ fn published(texts: &[String], take: impl Fn(&mut SnapshotBuilder, &str)) -> Box
     Box::new(feed)
 }
 
-fn decoded<K: DeserializeOwned + kube::Resource>(text: &str) -> K {
+/// The object, if it can be read: one that cannot be is not kept.
+fn decoded<K: DeserializeOwned + kube::Resource<DynamicType = ()>>(text: &str) -> Option<K> {
     let guarded: Lenient<K> = serde_json::from_str(text).unwrap();
-    *guarded.object.unwrap()
+    guarded.object().ok().map(|object| *object)
 }
 
 pub fn sets(texts: &[String]) -> Box<dyn Any> {
     published(texts, |feed, text| {
-        feed.collections.sets.apply(&SidecarSet::from(decoded::<SidecarSetResource>(text)));
+        decoded::<SidecarSetResource>(text).map(|set| feed.collections.sets.apply(&SidecarSet::from(set)));
     })
 }
 
@@ -97,19 +98,22 @@ pub fn namespaces(texts: &[String]) -> Box<dyn Any> {
 
 pub fn revisions(texts: &[String]) -> Box<dyn Any> {
     published(texts, |feed, text| {
-        feed.collections.revisions.apply(&decoded::<RevisionResource>(text).revision.unwrap());
+        let revision = decoded::<RevisionResource>(text).and_then(|object| object.revision);
+        revision.map(|revision| feed.collections.revisions.apply(&revision));
     })
 }
 
 pub fn plugins(texts: &[String]) -> Box<dyn Any> {
     published(texts, |feed, text| {
-        feed.collections.plugins.apply(&AdmissionPlugin::from(decoded::<AdmissionPluginResource>(text)));
+        let plugin = decoded::<AdmissionPluginResource>(text).map(AdmissionPlugin::from);
+        plugin.map(|plugin| feed.collections.plugins.apply(&plugin));
     })
 }
 
 pub fn ranges(texts: &[String]) -> Box<dyn Any> {
     published(texts, |feed, text| {
-        feed.collections.limit_ranges.apply(&ClusterLimitRange::from(decoded::<ClusterLimitRangeResource>(text)));
+        let range = decoded::<ClusterLimitRangeResource>(text).map(ClusterLimitRange::from);
+        range.map(|range| feed.collections.limit_ranges.apply(&range));
     })
 }
 

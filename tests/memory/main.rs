@@ -7,6 +7,8 @@
 
 mod convert;
 mod examples;
+#[path = "../server/hostile_cronjobs.rs"]
+mod hostile_cronjobs;
 mod keep;
 mod kept;
 mod objects;

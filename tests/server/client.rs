@@ -71,17 +71,21 @@ impl Client {
     }
 
     pub async fn connect_with(address: SocketAddr, config: ClientConfig) -> io::Result<Self> {
-        Self::handshake(TcpStream::connect(address).await?, config).await
+        Self::handshake(TcpStream::connect(address).await?, "localhost", config).await
+    }
+
+    /// To a server whose certificate has this name.
+    pub async fn connect_named(address: SocketAddr, name: &'static str, ca: &str) -> io::Result<Self> {
+        Self::handshake(TcpStream::connect(address).await?, name, config(ca, None, &["http/1.1"])).await
     }
 
     /// On a connection that is there already.
     pub async fn over(stream: TcpStream, ca: &str) -> io::Result<Self> {
-        Self::handshake(stream, config(ca, None, &["http/1.1"])).await
+        Self::handshake(stream, "localhost", config(ca, None, &["http/1.1"])).await
     }
 
-    async fn handshake(stream: TcpStream, config: ClientConfig) -> io::Result<Self> {
-        let connecting =
-            TlsConnector::from(Arc::new(config)).connect(ServerName::try_from("localhost").unwrap(), stream);
+    async fn handshake(stream: TcpStream, name: &'static str, config: ClientConfig) -> io::Result<Self> {
+        let connecting = TlsConnector::from(Arc::new(config)).connect(ServerName::try_from(name).unwrap(), stream);
         let stream = tokio::time::timeout(TIMEOUT, connecting).await.expect("the handshake ends")?;
         Ok(Self { stream: BufReader::new(stream) })
     }

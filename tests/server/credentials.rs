@@ -4,22 +4,36 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::atomic::Ordering;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::stand_in::{ApiServer, Served};
+
+/// What is watched for the plugins below, and by the leader.
+const UNGATED: [&str; 7] = ["resourcequotas", "storageclasses", "nodes", "secrets", "pods", "cronjobs", "jobs"];
 
 /// What decisions read.
 const WATCHES: [&str; 6] =
     ["sidecarsets", "admissionplugins", "clusterlimitranges", "namespaces", "configuration", "controllerrevisions"];
 
+fn plugins_that_read_more() -> [Value; 4] {
+    let limited = json!([{"resource": "pods", "matchContains": ["pods"]}]);
+    [
+        json!({"plugin": "ResourceQuota", "resourceQuota": {"limitedResources": limited}}),
+        json!({"plugin": "DefaultStorageClass"}),
+        json!({"plugin": "PodTopologyLabels", "podTopologyLabels": {"nodeLabels": ["rack"]}}),
+        json!({"plugin": "ImagePolicyWebhook"}),
+    ]
+}
+
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes its time: make test"]
 async fn watches_that_are_refused_for_a_minute_show_in_readiness_and_in_a_metric_until_they_work_again() {
-    let (server, folder) = (ApiServer::start(), tempfile::tempdir().unwrap());
+    let (server, folder) = (ApiServer::with_plugins(&plugins_that_read_more()), tempfile::tempdir().unwrap());
     let kubeconfig = server.kubeconfig(folder.path(), &json!({"token": "t"}));
-    let mut replica = Served::start(folder, &kubeconfig, &[]);
+    let mut replica = Served::start(folder, &kubeconfig, &["--enable-kinds=cronjob"]);
     replica.readiness("it becomes ready", |code, _| code == 200).await;
-    assert_eq!(replica.failing_seconds().await, 0);
+    replica.failing(&WATCHES, |seconds| seconds == 0).await;
+    replica.failing(&UNGATED, |seconds| seconds == 0).await;
 
     server.refuses.store(true, Ordering::Relaxed);
     assert!(replica.process.line("Watch failed, trying again")["error"].as_str().unwrap().contains("Unauthorized"));
@@ -35,12 +49,15 @@ async fn watches_that_are_refused_for_a_minute_show_in_readiness_and_in_a_metric
     replica.readiness("it is told", |_, text| failing(text)).await;
     // What was known is still good for decisions.
     replica.readiness("it is ready all the same", |code, _| code == 200).await;
-    assert!(replica.failing_seconds().await >= 60);
+    replica.failing(&WATCHES, |seconds| seconds >= 60).await;
+    // Those that readiness does not wait for.
+    replica.failing(&UNGATED, |seconds| seconds >= 60).await;
     assert_eq!(replica.review().await, 200);
 
     server.refuses.store(false, Ordering::Relaxed);
     replica.readiness("it is over", |code, text| code == 200 && !text.contains("the watch has failed")).await;
-    assert_eq!(replica.failing_seconds().await, 0);
+    replica.failing(&WATCHES, |seconds| seconds == 0).await;
+    replica.failing(&UNGATED, |seconds| seconds == 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

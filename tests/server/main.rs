@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[cfg(target_os = "linux")]
+mod beside;
 mod certificates;
 mod client;
 mod configuration;
@@ -14,6 +16,9 @@ mod harness;
 mod hostile;
 #[cfg(target_os = "linux")]
 mod hostile_conversions;
+#[cfg(target_os = "linux")]
+mod hostile_cronjobs;
+#[cfg(target_os = "linux")]
 mod hostile_http2;
 mod http2;
 mod image_backends;

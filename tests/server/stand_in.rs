@@ -19,7 +19,8 @@ use crate::process::{OUTRIDER, Process};
 /// In which a failing watch is reported, and the plugin given up, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// Says to each request that there is nothing, but a lease that somebody holds for ever; or that the credentials are no good.
+/// Says to each request that there is nothing, but a lease that somebody holds for ever and the plugins that it was given; or that the
+/// credentials are no good.
 pub struct ApiServer {
     address: SocketAddr,
     /// Whether it says the latter.
@@ -28,13 +29,25 @@ pub struct ApiServer {
 
 impl ApiServer {
     pub fn start() -> Self {
+        Self::with_plugins(&[])
+    }
+
+    /// With plugins of these specs, which audit.
+    pub fn with_plugins(specs: &[Value]) -> Self {
+        let plugin = |spec: &Value| {
+            let (name, mut spec) = (spec["plugin"].as_str().unwrap().to_lowercase(), spec.clone());
+            spec["mode"] = "Audit".into();
+            json!({"apiVersion": "policy.outrider.dev/v1alpha1", "kind": "AdmissionPlugin", "spec": spec,
+                "metadata": {"name": name, "uid": name, "generation": 1, "resourceVersion": "1"}})
+        };
+        let plugins: Arc<Vec<Value>> = Arc::new(specs.iter().map(plugin).collect());
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let (address, refuses) = (listener.local_addr().unwrap(), Arc::new(AtomicBool::new(false)));
         let shared = Arc::clone(&refuses);
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let refuses = Arc::clone(&shared);
-                thread::spawn(move || answer(&stream, &refuses));
+                let (refuses, plugins) = (Arc::clone(&shared), Arc::clone(&plugins));
+                thread::spawn(move || answer(&stream, &refuses, &plugins));
             }
         });
         Self { address, refuses }
@@ -54,7 +67,7 @@ impl ApiServer {
 }
 
 /// Answers requests of one connection until it is closed.
-fn answer(stream: &TcpStream, refuses: &AtomicBool) {
+fn answer(stream: &TcpStream, refuses: &AtomicBool, plugins: &[Value]) {
     let mut from = BufReader::new(stream);
     loop {
         let mut head = Vec::new();
@@ -83,8 +96,9 @@ fn answer(stream: &TcpStream, refuses: &AtomicBool) {
             "/version" => (200, version()),
             _ if target.contains("/leases/") => (200, lease()),
             _ => {
+                let items = if target.contains("/admissionplugins?") { plugins } else { &[] };
                 let list =
-                    json!({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": "1"}, "items": []});
+                    json!({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": "1"}, "items": items});
                 (200, list.to_string())
             }
         };
@@ -164,11 +178,23 @@ impl Served {
         }
     }
 
-    /// For how many seconds the watch of sets has failed, as the metric has it.
-    pub async fn failing_seconds(&self) -> u64 {
-        let (_, metrics) = plain_get(self.metrics, "/metrics").await;
-        let series = "outrider_watch_failing_seconds{watch=\"sidecarsets\"} ";
-        metrics.lines().find_map(|line| line.strip_prefix(series)?.parse().ok()).unwrap()
+    /// Waits until each watch has failed for so many seconds, as the metric has it.
+    pub async fn failing(&self, watches: &[&str], holds: impl Fn(u64) -> bool) {
+        let begun = std::time::Instant::now();
+        loop {
+            let (_, metrics) = plain_get(self.metrics, "/metrics").await;
+            let seconds = |watch: &&str| -> Option<u64> {
+                let series = format!("outrider_watch_failing_seconds{{watch=\"{watch}\"}} ");
+                metrics.lines().find_map(|line| line.strip_prefix(series.as_str())?.parse().ok())
+            };
+            let others: Vec<_> =
+                watches.iter().map(|watch| (watch, seconds(watch))).filter(|(_, it)| !it.is_some_and(&holds)).collect();
+            if others.is_empty() {
+                return;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{others:?}");
+            sleep(Duration::from_millis(100)).await;
+        }
     }
 
     pub async fn review(&self) -> u16 {

@@ -28,6 +28,23 @@ impl ObjectLimit {
     /// # Errors
     /// A sentence that names the limit and what was found.
     pub fn check(self, object: &RawValue) -> Result<(), String> {
+        self.check_size(object)?;
+        // An element takes two bytes, with its comma.
+        let may_be_longer = self.shortest().is_some_and(|most| object.get().len() > 2 * most);
+        let spec = if may_be_longer { raw::member(object, "spec") } else { None };
+        spec.map_or(Ok(()), |spec| self.check_lists(spec))
+    }
+
+    /// As [`Self::check`], for what an object has as its spec.
+    ///
+    /// # Errors
+    /// A sentence that names the limit and what was found.
+    pub fn check_spec(self, spec: &RawValue) -> Result<(), String> {
+        self.check_size(spec)?;
+        self.check_lists(spec)
+    }
+
+    fn check_size(self, object: &RawValue) -> Result<(), String> {
         let text = object.get();
         if text.len() > self.bytes {
             return Err(format!("the object has {} bytes, more than the {} that are read", text.len(), self.bytes));
@@ -36,17 +53,14 @@ impl ObjectLimit {
         if text.len() > self.values && values(text, self.values) > self.values {
             return Err(format!("the object holds more than {} values", self.values));
         }
-        self.check_lists(object)
+        Ok(())
     }
 
-    fn check_lists(self, object: &RawValue) -> Result<(), String> {
-        let shortest = self.lists.iter().map(|(_, most)| *most).min();
-        // An element takes two bytes, with its comma.
-        let Some(spec) =
-            shortest.filter(|most| object.get().len() > 2 * most).and_then(|_| raw::member(object, "spec"))
-        else {
-            return Ok(());
-        };
+    fn shortest(self) -> Option<usize> {
+        self.lists.iter().map(|(_, most)| *most).min()
+    }
+
+    fn check_lists(self, spec: &RawValue) -> Result<(), String> {
         let mut found = Ok(());
         raw::members(spec, |key, list| {
             let limit = self.lists.iter().find(|(name, _)| *name == key.name());
@@ -124,6 +138,15 @@ mod tests {
         assert_eq!(check(r#"{"a":[1,2,3]}"#), Err("the object holds more than 4 values".to_owned()));
         let long = format!("\"{}\"", "x".repeat(30));
         assert_eq!(check(&long), Err("the object has 32 bytes, more than the 30 that are read".to_owned()));
+    }
+
+    #[test]
+    fn a_spec_alone_has_the_limits_of_one_in_an_object() {
+        let limit = ObjectLimit { bytes: 30, values: 5, lists: &[("a", 2)] };
+        let check = |json: &str| limit.check_spec(serde_json::from_str(json).unwrap());
+        assert_eq!(check(r#"{"a":[1,2]}"#), Ok(()));
+        assert_eq!(check(r#"{"a":[1,2,3]}"#), Err("spec.a holds more than 2 elements".to_owned()));
+        assert_eq!(check(r#"{"b":[1,2,3,4]}"#), Err("the object holds more than 5 values".to_owned()));
     }
 
     #[test]

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_count_of_transitions_and_absurd_durations_keep_nobody_from_leading() {
+    fn the_largest_count_of_transitions_and_absurd_durations_keep_no_replica_from_leading() {
         let (mut campaign, now, wall) = campaign();
         for transitions in [i32::MAX, i32::MIN] {
             let found = LeaseRecord { transitions, ..held_by("other", "1").given_back(wall) };

@@ -14,16 +14,43 @@ struct Shared {
     writes: AtomicUsize,
 }
 
+/// How many lead, and for how long two did at one time.
+#[derive(Default)]
+struct Leaders {
+    may_overlap: bool,
+    now: AtomicUsize,
+    since: Mutex<Option<Instant>>,
+    longest: Mutex<Duration>,
+}
+
+impl Leaders {
+    fn begin(&self) {
+        if self.now.fetch_add(1, Ordering::SeqCst) > 0 {
+            assert!(self.may_overlap, "two lead at once");
+            *self.since.lock().unwrap() = Some(Instant::now());
+        }
+    }
+
+    fn end(&self) {
+        self.now.fetch_sub(1, Ordering::SeqCst);
+        if let Some(since) = self.since.lock().unwrap().take() {
+            let mut longest = self.longest.lock().unwrap();
+            *longest = since.elapsed().max(*longest);
+        }
+    }
+}
+
 /// A store that can be cut off.
 #[derive(Clone)]
 struct Memory {
     shared: Arc<Shared>,
     cut: Arc<AtomicBool>,
+    reads: Arc<AtomicUsize>,
 }
 
 impl Memory {
     fn of(shared: &Arc<Shared>) -> Self {
-        Self { shared: Arc::clone(shared), cut: Arc::default() }
+        Self { shared: Arc::clone(shared), cut: Arc::default(), reads: Arc::default() }
     }
 
     async fn reach(&self) {
@@ -45,6 +72,7 @@ impl Memory {
 
 impl LeaseStore for Memory {
     async fn get(&self) -> Result<Option<LeaseRecord>, Error> {
+        self.reads.fetch_add(1, Ordering::SeqCst);
         self.reach().await;
         Ok(self.shared.lease.lock().unwrap().clone())
     }
@@ -72,37 +100,43 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 struct Candidate {
     store: Memory,
     leads: Arc<AtomicBool>,
+    /// Reads of the lease until its work last ended.
+    reads_at_end: Arc<AtomicUsize>,
     /// Holds up the end of the work, while it is taken.
     at_work: Arc<Semaphore>,
     cancel: CancellationToken,
     task: tokio::task::JoinHandle<()>,
 }
 
-fn candidate(shared: &Arc<Shared>, leading: &Arc<AtomicUsize>, name: &str) -> Candidate {
+fn candidate(shared: &Arc<Shared>, leading: &Arc<Leaders>, name: &str) -> Candidate {
     let store = Memory::of(shared);
     let (leads, leading) = (Arc::new(AtomicBool::new(false)), Arc::clone(leading));
     let cancel = CancellationToken::new();
     let elector = Elector::new(store.clone(), name.to_owned(), TIMES, TIMEOUT, Metrics::new(Freshness::default()));
     let (flag, token, at_work) = (Arc::clone(&leads), cancel.clone(), Arc::new(Semaphore::new(1)));
     let held = Arc::clone(&at_work);
+    let (reads, reads_at_end) = (Arc::clone(&store.reads), Arc::<AtomicUsize>::default());
+    let at_end = Arc::clone(&reads_at_end);
     let task = tokio::spawn(async move {
         let work = |term: LeaderTerm| {
             let (flag, leading, held) = (Arc::clone(&flag), Arc::clone(&leading), Arc::clone(&held));
+            let (reads, at_end) = (Arc::clone(&reads), Arc::clone(&at_end));
             async move {
-                assert_eq!(leading.fetch_add(1, Ordering::SeqCst), 0, "two lead at once");
+                leading.begin();
                 flag.store(true, Ordering::SeqCst);
                 term.ending().await;
                 tokio::select! {
                     () = term.over() => {}
                     _ = held.acquire() => {}
                 }
+                at_end.store(reads.load(Ordering::SeqCst), Ordering::SeqCst);
                 flag.store(false, Ordering::SeqCst);
-                leading.fetch_sub(1, Ordering::SeqCst);
+                leading.end();
             }
         };
         elector.run(work, token).await;
     });
-    Candidate { store, leads, at_work, cancel, task }
+    Candidate { store, leads, reads_at_end, at_work, cancel, task }
 }
 
 async fn until(what: &str, holds: impl Fn() -> bool) {
@@ -208,6 +242,66 @@ async fn a_lease_that_is_deleted_or_emptied_makes_no_second_leader() {
     for candidate in [first, second] {
         candidate.cancel.cancel();
         candidate.task.await.unwrap();
+    }
+}
+
+/// How one who writes to the lease by hand makes a second leader of a replica. Returns that replica.
+type Attack = fn(&Arc<Shared>, &Arc<Leaders>) -> Candidate;
+
+fn names_a_candidate(shared: &Arc<Shared>, leading: &Arc<Leaders>) -> Candidate {
+    let mut lease = shared.lease.lock().unwrap();
+    if let Some(record) = lease.as_mut() {
+        (record.holder, record.version) = ("second".to_owned(), Some("by hand".to_owned()));
+    }
+    candidate(shared, leading, "second")
+}
+
+fn deletes_while_a_replica_starts(shared: &Arc<Shared>, leading: &Arc<Leaders>) -> Candidate {
+    *shared.lease.lock().unwrap() = None;
+    candidate(shared, leading, "second")
+}
+
+/// How often the first tries to read the lease after the attack and before it stops, at many moments between two renewals.
+async fn reads_until_one_leads(attack: Attack, is_cut_off: bool, leading: &Arc<Leaders>) -> Vec<usize> {
+    let mut reads = Vec::new();
+    for moment in 0..10 {
+        let shared = Arc::default();
+        let first = candidate(&shared, leading, "first");
+        until("leading", || leads(&first)).await;
+        sleep(TIMES.retry_period * 3 + TIMES.retry_period * moment / 10).await;
+        let before = first.store.reads.load(Ordering::SeqCst);
+        first.store.cut.store(is_cut_off, Ordering::SeqCst);
+        let second = attack(&shared, leading);
+        until("taking it", || leads(&second)).await;
+        until("stopping", || !leads(&first)).await;
+        reads.push(first.reads_at_end.load(Ordering::SeqCst) - before);
+        for candidate in [first, second] {
+            candidate.store.cut.store(false, Ordering::SeqCst);
+            candidate.cancel.cancel();
+            candidate.task.await.unwrap();
+        }
+    }
+    reads
+}
+
+/// What `docs/availability.md` states: a leader reads once in a retry period, and stops with the first read that shows another holder; or
+/// at its renew deadline, if that read has no answer.
+#[tokio::test]
+async fn two_lead_until_the_first_of_them_reads_the_lease_once() {
+    for attack in [names_a_candidate as Attack, deletes_while_a_replica_starts] {
+        for is_cut_off in [false, true] {
+            let leading = Arc::new(Leaders { may_overlap: true, ..Leaders::default() });
+            let reads = reads_until_one_leads(attack, is_cut_off, &leading).await;
+            println!(
+                "two lead for {:?} at most, of a retry period of {:?} and a renew deadline of {:?}; the first is cut off: {is_cut_off}",
+                leading.longest.lock().unwrap(),
+                TIMES.retry_period,
+                TIMES.renew_deadline
+            );
+            // Two did lead: if the lease was never taken, the test would show nothing.
+            assert!(!leading.longest.lock().unwrap().is_zero());
+            assert!(reads.iter().all(|reads| *reads <= 1), "{reads:?}");
+        }
     }
 }
 

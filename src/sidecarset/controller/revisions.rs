@@ -9,7 +9,7 @@ use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
 use kube::api::{DeleteParams, ListParams, Patch};
-use kube::{Api, Client, ResourceExt as _};
+use kube::{Api, Client};
 use serde_json::{Value, json};
 
 use crate::answers::{NoAnswer, in_time, said};
@@ -17,11 +17,13 @@ use crate::field_managers::{SIDECARSET, patching, posting};
 use crate::names::APP;
 use crate::sidecarset::controller::history::{Kept, Step, step, too_many};
 use crate::sidecarset::controller::locks::locked;
+use crate::watch::lenient::Lenient;
+use crate::watch::revision::RevisionResource;
 use engine::sidecarset::api::{API_VERSION, KIND, SidecarSetSpec};
 use engine::sidecarset::canonical::injected_fields;
 use engine::sidecarset::compiled::{CompiledSet, revision_name};
 use engine::sidecarset::pin::RevisionRef;
-use engine::snapshot::revisions::{CUSTOM_VERSION_LABEL, SET_LABEL};
+use engine::snapshot::revisions::{CUSTOM_VERSION_LABEL, Revision, SET_LABEL};
 use engine::snapshot::sets::SetRecord;
 
 /// No controller watches revisions: after so long they are listed again. One that was deleted by hand is back then.
@@ -46,7 +48,9 @@ pub enum Error {
 
 /// Keeps revisions.
 pub struct Revisions {
-    api: Api<ControllerRevision>,
+    // What they hold stays text: all of a set are listed at one time.
+    api: Api<Lenient<RevisionResource>>,
+    creating: Api<ControllerRevision>,
     // By set.
     made_sure: Mutex<HashMap<String, MadeSure>>,
 }
@@ -80,7 +84,8 @@ impl MadeSure {
 impl Revisions {
     /// In this namespace.
     pub fn new(client: Client, namespace: &str) -> Self {
-        Self { api: Api::namespaced(client, namespace), made_sure: Mutex::default() }
+        let creating = Api::namespaced(client.clone(), namespace);
+        Self { api: Api::namespaced(client, namespace), creating, made_sure: Mutex::default() }
     }
 
     fn made_sure(&self) -> MutexGuard<'_, HashMap<String, MadeSure>> {
@@ -137,7 +142,7 @@ impl Revisions {
             Step::Nothing => {}
             Step::Create(number) => {
                 let revision = revision(record, set, done, number, self.namespace());
-                match self.api.create(&posting(SIDECARSET), &revision).await {
+                match self.creating.create(&posting(SIDECARSET), &revision).await {
                     Ok(_) => {
                         kept.push(Kept { name: name.clone(), number, custom_version: done.custom_version.clone() });
                     }
@@ -180,10 +185,11 @@ impl Revisions {
     async fn list(&self, uid: &str) -> Result<Vec<Kept>, Error> {
         let of_set = ListParams::default().labels(&format!("{SET_LABEL}={uid}"));
         let found = self.api.list(&of_set).await?;
-        let kept = found.items.into_iter().filter(|revision| is_of(revision, uid)).map(|revision| Kept {
-            name: revision.name_any(),
-            number: revision.revision,
-            custom_version: revision.labels().get(CUSTOM_VERSION_LABEL).cloned(),
+        let of_set = found.items.into_iter().filter_map(|found| owned(found, uid));
+        let kept = of_set.map(|revision| Kept {
+            name: revision.name.into(),
+            number: revision.number,
+            custom_version: revision.custom_version.map(Into::into),
         });
         Ok(kept.collect())
     }
@@ -191,11 +197,11 @@ impl Revisions {
     /// Takes back a revision of the set that its label was taken off by hand, which the list misses, and returns its version.
     async fn label_again(&self, name: &str, uid: &str, number: i64) -> Result<Option<String>, Error> {
         let found = self.api.get_opt(name).await?;
-        let Some(found) = found.filter(|revision| is_of(revision, uid)) else {
+        let Some(found) = found.and_then(|revision| owned(revision, uid)) else {
             return Err(Error::Foreign(name.to_owned()));
         };
         self.patch(name, &json!({"metadata": {"labels": {SET_LABEL: uid}}, "revision": number})).await?;
-        Ok(found.labels().get(CUSTOM_VERSION_LABEL).cloned())
+        Ok(found.custom_version.map(Into::into))
     }
 
     async fn patch(&self, name: &str, patch: &Value) -> Result<(), Error> {
@@ -217,9 +223,9 @@ fn is_version(named: &RevisionRef, version: Option<&str>) -> bool {
     matches!(named, RevisionRef::CustomVersion(named) if version == Some(&**named))
 }
 
-/// Whether the revision belongs to the set of this uid.
-fn is_of(revision: &ControllerRevision, uid: &str) -> bool {
-    revision.owner_references().iter().any(|owner| owner.uid == uid && owner.controller == Some(true))
+/// What is read of a revision that belongs to the set of this uid.
+fn owned(found: Lenient<RevisionResource>, uid: &str) -> Option<Revision> {
+    found.object().ok()?.revision.filter(|revision| *revision.set_uid == *uid)
 }
 
 /// The revision of the set's form.

@@ -19,6 +19,7 @@ use crate::sidecarset::controller::locks::locked;
 use crate::sidecarset::controller::{NAME, programmed};
 use crate::watch::SidecarSetResource;
 use crate::watch::coverage::Coverage;
+use crate::watch::partial::Partial;
 use engine::sidecarset::api::{API_VERSION, Condition, KIND, SidecarSetStatus};
 use engine::sidecarset::compiled::CompiledSet;
 use engine::snapshot::sets::SetRecord;
@@ -93,7 +94,8 @@ impl Status {
 
 /// Writes statuses.
 pub struct StatusWriter {
-    sets: Api<SidecarSetResource>,
+    // Of what is answered nothing is read: a stored set may take hundreds of times its bytes.
+    sets: Api<Partial<SidecarSetResource>>,
     events: Events,
     told: Told,
 }

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_of_somebody_elses_making_is_replaced_and_bounded() {
+    fn a_condition_that_another_client_wrote_is_replaced_and_bounded() {
         let mut forged = json!({"type": UPGRADABLE, "status": "False", "message": "{"});
         assert!(condition(&pod(json!([forged])), "a", Some("env"), at()).is_some());
         let many: BTreeMap<String, String> = (0..20).map(|n| (format!("s{n}"), "x".to_owned())).collect();

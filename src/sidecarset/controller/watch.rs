@@ -50,7 +50,7 @@ pub async fn run(
     let (mut changes, mut publications) = (world.changes(), world.publications());
     let mut intake = EventHandler::new(pods, census, world);
     add_all(queue, intake.sets_are());
-    let watch = || events(api.clone(), watch_config());
+    let watch = || world.ungated.counting("pods".into(), events(api.clone(), watch_config()));
     let mut pod_events = pin!(watch());
     loop {
         let is_countable = intake.all_listed && world.is_published();

@@ -80,7 +80,7 @@ impl EventHandler<'_> {
         self.sets.follow(event, Lenient::name_any, |step| match step {
             Step::Is(guarded) => {
                 let name = guarded.name_any();
-                match guarded.object {
+                match guarded.object() {
                     Ok(set) => {
                         let effect = feed.collections.sets.apply(&SidecarSet::from(*set));
                         tell(effect, name);
@@ -148,7 +148,7 @@ impl EventHandler<'_> {
         self.revisions.follow(event, Lenient::name_any, |step| match step {
             Step::Is(guarded) => {
                 let name = guarded.name_any();
-                match guarded.object.map(|object| object.revision) {
+                match guarded.object().map(|object| object.revision) {
                     Ok(Some(revision)) => tell(collection.apply(&revision), revision.set),
                     Ok(None) => drop(collection.remove(&name)),
                     Err(error) => {

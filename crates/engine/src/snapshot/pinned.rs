@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::revisions::{Revision, RevisionIndex};
 use super::sets::compile;
@@ -11,6 +12,7 @@ use crate::sidecarset::api::{Metadata, SidecarSet};
 use crate::sidecarset::canonical::INJECTED_FIELDS;
 use crate::sidecarset::compiled::{CompiledSet, revision_name};
 use crate::sidecarset::pin::RevisionRef;
+use crate::sidecarset::size;
 
 /// The form of a revision, or why there is none.
 pub type PinnedForm = Result<Arc<CompiledSet>, String>;
@@ -95,7 +97,12 @@ fn form(set: &Arc<CompiledSet>, named: &RevisionRef, revision: Option<&Revision>
     let content = revision.content.as_deref().ok_or_else(|| {
         format!("the content of ControllerRevision {name:?} is not held, as there is too much of all revisions together; lower revisionHistoryLimit of sets")
     })?;
-    restored(set, content)
+    let content: &RawValue = serde_json::from_str(content).map_err(|error| error.to_string())?;
+    // No set had more: what is decoded takes many times as much as its text.
+    size::check_spec(content).map_err(|error| {
+        format!("ControllerRevision {name:?} has been changed: it holds more than a set may have ({error})")
+    })?;
+    restored(set, content.get())
         .ok()
         .filter(|form| **name == *revision_name(&form.name, &form.hash))
         .map(Arc::new)
@@ -147,6 +154,19 @@ mod tests {
             number,
             content: Some(of.spec_value().to_string().into()),
         })
+    }
+
+    #[test]
+    fn a_revision_with_more_than_a_set_may_have_is_not_decoded() {
+        let (current, mut forged) = (set(2), Revision::clone(&revision(&set(1), 1)));
+        let lists = vec!["[]"; 25_000].join(",");
+        forged.content = Some(format!(r#"{{"containers":[{{"name":"c","x":[{lists}]}}]}}"#).into());
+        let named = RevisionRef::CustomVersion("old".into());
+        let error = form(&current, &named, Some(&forged)).unwrap_err();
+        assert!(
+            error.contains("it holds more than a set may have (the object holds more than 40000 values)"),
+            "{error}"
+        );
     }
 
     #[test]

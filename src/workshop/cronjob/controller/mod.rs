@@ -26,6 +26,7 @@ use crate::answers::next_page;
 use crate::controller::apply::{Error, request};
 use crate::controller::{Again, Context, Key, Operator, Store};
 use crate::events::{BackgroundEvents, Events};
+use crate::metrics::Metrics;
 
 /// Returns the time: the wall clock's, or that of a test.
 type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -39,7 +40,7 @@ const PAGE: u32 = 20;
 
 /// Runs the controller until its term ends.
 pub fn start(context: Context) -> BoxFuture<'static, ()> {
-    let controller = Controller::new(context.client.clone(), Arc::new(Timestamp::now));
+    let controller = Controller::new(context.client.clone(), context.metrics.clone(), Arc::new(Timestamp::now));
     let mut operator = Operator::<CronJob>::new(NAME, context);
     operator.reconciling_at_once(WORKERS);
     let jobs: Store<WatchedJob> = operator.owning(None);
@@ -61,6 +62,7 @@ fn children<'a>(jobs: impl Iterator<Item = &'a WatchedJob>, cronjob: &CronJob) -
 #[derive(Clone)]
 struct Controller {
     client: Client,
+    metrics: Metrics,
     events: BackgroundEvents,
     clock: Clock,
     limits: Arc<Mutex<Limits>>,
@@ -98,11 +100,12 @@ struct Limits {
 }
 
 impl Controller {
-    fn new(client: Client, clock: Clock) -> Self {
+    fn new(client: Client, metrics: Metrics, clock: Clock) -> Self {
         let limits = Limits { creates: Limit::of_creates(), status: Limit::of_status(), events: Limit::of_events() };
         Self {
             events: BackgroundEvents::new(Events::new(client.clone(), NAME)),
             client,
+            metrics,
             clock,
             limits: Arc::new(Mutex::new(limits)),
             written: Arc::default(),
@@ -142,6 +145,7 @@ impl Controller {
         if matches!(plan.decision, Decision::Start(_)) {
             let taken = self.limits().creates.take(known.metadata.uid.as_deref().unwrap_or_default(), now);
             if let Err(wait) = taken {
+                self.metrics.write_limited(NAME, "jobs");
                 return Ok(Some((cronjob, plan.later(known, wait, now))));
             }
             // The Job of the last run may be gone already, and only the status remembers it. What this controller wrote last is what

@@ -17,6 +17,7 @@ use crate::controller::apply::{Error, request};
 use crate::controller::is_retired;
 use crate::controller::{Again, Key};
 use crate::field_managers::{patching, posting};
+use crate::workshop::cronjob::NAME;
 use crate::workshop::cronjob::api::{CronJob, CronJobStatus, GROUP, PLURAL};
 use crate::workshop::cronjob::reconcile::{
     Event, NewJob, Plan, Step, creation_failed, creation_failed_since, is_child, merge_patch,
@@ -117,6 +118,7 @@ impl<'a> PlanExecutor<'a> {
     async fn write_status(&mut self, status: &CronJobStatus) -> Result<StepOutcome, Error> {
         let taken = self.controller.limits().status.take(self.owner(), (self.controller.clock)());
         if let Err(wait) = taken {
+            self.controller.metrics.write_limited(NAME, "status");
             return Ok(StepOutcome::Later(wait));
         }
         let mut patch = merge_patch(status);
@@ -224,6 +226,7 @@ impl<'a> PlanExecutor<'a> {
             tracing::warn!(reason = event.reason, "{}", event.message);
         }
         if !self.controller.limits().events.try_take(self.owner(), (self.controller.clock)()) {
+            self.controller.metrics.write_limited(NAME, "events");
             tracing::debug!(reason = event.reason, "An event is left out: there were too many");
             return;
         }

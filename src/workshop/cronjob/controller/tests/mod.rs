@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use self::api::Api;
 use super::{Controller, Error};
 use crate::controller::Again;
+use crate::metrics::{Freshness, Metrics};
 use crate::workshop::cronjob::api::CronJob;
 use crate::workshop::cronjob::reconcile::{ChildJob, job_name};
 
@@ -43,7 +44,8 @@ impl Observed {
         let api = Api::with(json!({"metadata": metadata, "spec": spec}));
         let now = Arc::new(Mutex::new(clock("12:00:10")));
         let hand = Arc::clone(&now);
-        let controller = Controller::new(api.client(), Arc::new(move || *hand.lock().unwrap()));
+        let metrics = Metrics::new(Freshness::default());
+        let controller = Controller::new(api.client(), metrics, Arc::new(move || *hand.lock().unwrap()));
         Self { api, controller, now }
     }
 
@@ -257,6 +259,12 @@ async fn a_cronjob_that_changes_again_and_again_writes_no_more_than_its_share() 
     assert!((15..=25).contains(&count("cronjobs/nightly/status")), "{asked:?}");
     assert!((5..=15).contains(&count(" events")), "{asked:?}");
     assert_eq!(waits.last(), Some(&Duration::from_millis(500)));
+    let metrics = world.controller.metrics.encode().unwrap();
+    for write in ["status", "events"] {
+        let series = format!("outrider_writes_limited_total{{controller=\"cronjob\",write=\"{write}\"}} ");
+        let limited: Option<u32> = metrics.lines().find_map(|line| line.strip_prefix(series.as_str())?.parse().ok());
+        assert!(limited.is_some_and(|limited| limited > 10), "{metrics}");
+    }
     world.set_clock("12:00:21");
     world.settle().await;
     assert!(world.degraded().contains("nonsense 99"), "what it is in the end is told");
