@@ -72,23 +72,15 @@ pub fn execute(args: &LintArgs) -> ExitCode {
 pub fn run(args: &LintArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
     let mut report = Report::new(&args.report);
     let paths = [&args.paths[..], &args.filenames].concat();
-    let manifests = report.reading(streams.stdin, |stdin| input::load_or_stdin(&paths, stdin));
-    let (checked, is_readable) = match manifests {
-        Ok(manifests) => {
-            let registry = registry(&Kinds::all());
-            let exclusion = Arc::new(Exclusion::new(OWN_NAMESPACE, args.excluded_namespaces.iter().cloned()));
-            let checked = manifests.iter().filter(|manifest| standalone::is_set(manifest)).count();
-            match standalone::of(&manifests, &paths, &exclusion, &registry, args.validate, None) {
-                Ok(loaded) => loaded.warnings.iter().for_each(|warning| report.read(Severity::Warning, warning)),
-                Err(unusable) => report.unusable(&unusable),
-            }
-            (checked, true)
-        }
-        Err(errors) => {
-            report.errors(&errors);
-            (0, false)
-        }
-    };
+    let (manifests, unreadable) = report.reading(streams.stdin, |stdin| input::load_readable_or_stdin(&paths, stdin));
+    report.errors(&unreadable);
+    let registry = registry(&Kinds::all());
+    let exclusion = Arc::new(Exclusion::new(OWN_NAMESPACE, args.excluded_namespaces.iter().cloned()));
+    let checked = manifests.iter().filter(|manifest| standalone::is_set(manifest)).count();
+    match standalone::of(&manifests, &paths, &exclusion, &registry, args.validate, None) {
+        Ok(loaded) => loaded.warnings.iter().for_each(|warning| report.read(Severity::Warning, warning)),
+        Err(unusable) => report.unusable(&unusable),
+    }
     if checked == 0 && report.count(Severity::Error) == 0 {
         report.read(Severity::Error, &standalone::no_set(&paths));
     }
@@ -98,5 +90,5 @@ pub fn run(args: &LintArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
         ("warnings", report.count(Severity::Warning)),
     ]);
     report.print(args.output, "lint", &summary, streams.stdout, streams.stderr)?;
-    Ok(if checked == 0 || !is_readable { Outcome::BadInput } else { report.outcome(args.warnings_as_errors) })
+    Ok(if checked == 0 || !unreadable.is_empty() { Outcome::BadInput } else { report.outcome(args.warnings_as_errors) })
 }

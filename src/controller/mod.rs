@@ -49,6 +49,8 @@ pub type Again = Option<Duration>;
 pub struct Context {
     /// The API server.
     pub client: Client,
+    /// The same, by a client that sends each request once: for what must not be done twice, and for refusals that are an answer.
+    pub client_without_retries: Client,
     /// Counts reconciles.
     pub metrics: Metrics,
     /// How controllers run.

@@ -66,7 +66,8 @@ pub fn needed(namespace: &str, pods: &[ReplicaPod]) -> Vec<Right> {
     let rbac = Rbac::of(namespace, &Kinds::default(), None);
     let cluster = rbac.cluster_role.rules.iter().flatten().flat_map(|rule| expand(rule, ""));
     let own = rbac.role.rules.iter().flatten().flat_map(|rule| expand(rule, namespace));
-    let mut rights: Vec<Right> = cluster.chain(own).collect();
+    // Without the right to evict, which the chart gives or not, a set that needs it says so in its condition.
+    let mut rights: Vec<Right> = cluster.chain(own).filter(|right| right.resource != "pods/eviction").collect();
     let commands = commands(pods);
     if commands.is_empty() {
         return rights;

@@ -20,7 +20,7 @@ pub const STDIN: &str = "stdin";
 ///
 /// All that is wrong in all files.
 pub fn load(paths: &[PathBuf]) -> Result<Vec<Manifest>, Vec<Error>> {
-    load_from(paths, None)
+    load_from(paths, None).into_result()
 }
 
 /// As [`load`], and the path `-` means `stdin`, which is read to its end when it comes up first.
@@ -29,7 +29,12 @@ pub fn load(paths: &[PathBuf]) -> Result<Vec<Manifest>, Vec<Error>> {
 ///
 /// All that is wrong in all files.
 pub fn load_or_stdin(paths: &[PathBuf], stdin: &mut dyn Read) -> Result<Vec<Manifest>, Vec<Error>> {
-    load_from(paths, Some(stdin))
+    load_from(paths, Some(stdin)).into_result()
+}
+
+/// As [`load_or_stdin`], for a command that goes on with what can be read.
+pub fn load_readable_or_stdin(paths: &[PathBuf], stdin: &mut dyn Read) -> (Vec<Manifest>, Vec<Error>) {
+    load_from(paths, Some(stdin)).into_parts()
 }
 
 /// What messages call a path.
@@ -37,7 +42,7 @@ pub fn name(path: &Path) -> String {
     if path.as_os_str() == "-" { STDIN.to_owned() } else { path.display().to_string() }
 }
 
-fn load_from(paths: &[PathBuf], mut stdin: Option<&mut dyn Read>) -> Result<Vec<Manifest>, Vec<Error>> {
+fn load_from(paths: &[PathBuf], mut stdin: Option<&mut dyn Read>) -> Parsed {
     let (mut parsed, mut seen) = (Parsed::default(), HashSet::new());
     for path in paths {
         match &mut stdin {
@@ -45,7 +50,7 @@ fn load_from(paths: &[PathBuf], mut stdin: Option<&mut dyn Read>) -> Result<Vec<
             _ => from_path(&mut parsed, path, &mut seen),
         }
     }
-    parsed.into_result()
+    parsed
 }
 
 fn from_stdin(parsed: &mut Parsed, stdin: &mut dyn Read) {

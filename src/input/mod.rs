@@ -12,4 +12,4 @@ pub use engine::offline::manifest::{
 };
 pub use files::{Fingerprint, fingerprint};
 pub use kustomize::kustomize;
-pub use load::{STDIN, load, load_or_stdin, name};
+pub use load::{STDIN, load, load_or_stdin, load_readable_or_stdin, name};

@@ -212,6 +212,16 @@ impl Connection {
         Ok(builder.with_layer(&patient).build())
     }
 
+    /// A client that sends each request once. Others send one anew that was refused for now, up to fifteen times.
+    ///
+    /// # Errors
+    /// As [`Connection::client`].
+    pub fn client_without_retries(&self) -> Result<Client, Error> {
+        let mut config = self.config.clone();
+        config.default_retry = false;
+        Self { config, origin: self.origin.clone(), token: self.token.clone(), timeout: self.timeout }.client()
+    }
+
     /// Puts the token of the file into each request.
     fn authorizing(&self) -> MapRequestLayer<impl Fn(http::Request<Body>) -> http::Request<Body> + Clone + use<>> {
         let token = self.token.clone();

@@ -1,15 +1,17 @@
 //! Watches sets, plugins, namespaces and our configuration in the cluster into snapshots. Every replica does.
 
-use std::collections::BTreeSet;
+mod event_handler;
+
 use std::future::pending;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use event_handler::EventHandler;
 use futures::{StreamExt, stream};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use kube::runtime::watcher::{self, Event};
+use kube::runtime::watcher;
 use kube::{Api, Client, ResourceExt as _};
 use serde::de::IgnoredAny;
 use tokio::sync::{broadcast, watch};
@@ -17,16 +19,14 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::image_policy::ImageBackends;
-use crate::logging::throttle::LogThrottle;
 use crate::watch::annotations::SomeAnnotations;
-use crate::watch::follow::{Follower, Step, events};
+use crate::watch::follow::events;
 use crate::watch::image_policy::BackendWatch;
 use crate::watch::lenient::Lenient;
 pub use crate::watch::model::Model;
 use crate::watch::model::wait_for;
 use crate::watch::nodes::Nodes;
 use crate::watch::partial::Partial;
-use crate::watch::policies;
 use crate::watch::quotas::Quotas;
 use crate::watch::revision::RevisionResource;
 use crate::watch::storage_classes::StorageClasses;
@@ -35,11 +35,10 @@ use crate::watch::while_read::WatchWhileRead;
 use crate::watch::{AdmissionPluginResource, ClusterLimitRangeResource, SidecarSetResource};
 use engine::limitrange::api as limits;
 use engine::plugins::api as plugins;
-use engine::sidecarset::api::{PLURAL, SidecarSet};
+use engine::sidecarset::api::PLURAL;
 use engine::snapshot::Snapshot;
 use engine::snapshot::builder::SnapshotBuilder;
-use engine::snapshot::collection::Effect;
-use engine::snapshot::configuration::{ALLOW_LIST_KEY, CONFIG_MAP, ConfigurationMap};
+use engine::snapshot::configuration::CONFIG_MAP;
 use engine::snapshot::limit_ranges::RangeTable;
 use engine::snapshot::namespace;
 use engine::snapshot::plugins::PluginTable;
@@ -304,164 +303,6 @@ impl Pace {
 
     const fn published(&mut self, now: Instant) {
         self.last = Some(now);
-    }
-}
-
-/// Events of all watches into the feed.
-struct EventHandler<'a> {
-    world: &'a ReadModel,
-    sets: Follower<String>,
-    plugins: Follower<String>,
-    limit_ranges: Follower<String>,
-    namespaces: Follower<String>,
-    maps: Follower<String>,
-    revisions: Follower<String>,
-    /// Each once, so that it does not grow with the events.
-    unsent: BTreeSet<Change>,
-    clipping: LogThrottle,
-}
-
-impl<'a> EventHandler<'a> {
-    fn of(world: &'a ReadModel) -> Self {
-        Self {
-            world,
-            sets: Follower::default(),
-            plugins: Follower::default(),
-            limit_ranges: Follower::default(),
-            namespaces: Follower::default(),
-            maps: Follower::default(),
-            revisions: Follower::default(),
-            unsent: BTreeSet::new(),
-            clipping: LogThrottle::default(),
-        }
-    }
-}
-
-impl EventHandler<'_> {
-    /// Sends the changes, once the snapshot has everything that they are about. Who counts by the snapshot need not count again.
-    fn pass_on(&mut self, feed: &SnapshotBuilder) {
-        if feed.is_stale() {
-            return;
-        }
-        for change in std::mem::take(&mut self.unsent) {
-            // There is no receiver on a replica that does not lead.
-            drop(self.world.changes.send(change));
-        }
-    }
-
-    fn all_listed(&self) -> bool {
-        let world = self.world;
-        let policies = [&world.plugins, &world.limit_ranges];
-        let others = [&world.sidecarsets, &world.namespaces, &world.configuration, &world.revisions];
-        policies.into_iter().chain(others).all(Model::is_synced)
-    }
-
-    fn set(&mut self, event: Result<Event<Lenient<SidecarSetResource>>, watcher::Error>, feed: &mut SnapshotBuilder) {
-        let (world, unsent) = (self.world, &mut self.unsent);
-        let mut tell = |effect, name: String| note(unsent, effect, Change::Set(name.into()));
-        world.sidecarsets.note(&event);
-        self.sets.follow(event, Lenient::name_any, |step| match step {
-            Step::Is(guarded) => {
-                let name = guarded.name_any();
-                match guarded.object {
-                    Ok(set) => {
-                        let effect = feed.collections.sets.apply(&SidecarSet::from(*set));
-                        tell(effect, name);
-                    }
-                    Err(error) => {
-                        tracing::warn!(sidecarset = name, %error, "SidecarSet cannot be read; its last good form stays");
-                    }
-                }
-            }
-            Step::Gone(name) => tell(feed.collections.sets.remove(&name), name),
-            Step::Listed => world.sidecarsets.mark_synced(),
-        });
-    }
-
-    fn plugin(
-        &mut self,
-        event: Result<Event<Lenient<AdmissionPluginResource>>, watcher::Error>,
-        feed: &mut SnapshotBuilder,
-    ) {
-        policies::take(event, &self.world.plugins, &mut self.plugins, &mut feed.collections.plugins);
-    }
-
-    fn limit_range(
-        &mut self,
-        event: Result<Event<Lenient<ClusterLimitRangeResource>>, watcher::Error>,
-        feed: &mut SnapshotBuilder,
-    ) {
-        policies::take(event, &self.world.limit_ranges, &mut self.limit_ranges, &mut feed.collections.limit_ranges);
-    }
-
-    fn namespace(&mut self, event: Result<Event<SlimNamespace>, watcher::Error>, feed: &mut SnapshotBuilder) {
-        let (world, unsent, clipping) = (self.world, &mut self.unsent, &mut self.clipping);
-        let mut tell = |effect, name: String| note(unsent, effect, Change::Namespace(name.into()));
-        world.namespaces.note(&event);
-        self.namespaces.follow(event, Partial::name_any, |step| match step {
-            Step::Is(namespace) => {
-                let name = namespace.name_any();
-                if namespace.lacks_labels && clipping.is_news(&"labels") {
-                    tracing::warn!(
-                        namespace = name,
-                        "A namespace has more labels than there is room for; requests that depend on the others are refused"
-                    );
-                }
-                let effect = feed.collections.namespaces.apply(&known(namespace));
-                tell(effect, name);
-            }
-            Step::Gone(name) => tell(feed.collections.namespaces.remove(&name), name),
-            Step::Listed => world.namespaces.mark_synced(),
-        });
-    }
-
-    fn revision(
-        &mut self,
-        event: Result<Event<Lenient<RevisionResource>>, watcher::Error>,
-        feed: &mut SnapshotBuilder,
-    ) {
-        let (world, unsent, collection) = (self.world, &mut self.unsent, &mut feed.collections.revisions);
-        // Whether new pods can have a set depends on the revision that it pins.
-        let mut tell = |effect, set: Box<str>| note(unsent, effect, Change::Set(set.into()));
-        world.revisions.note(&event);
-        self.revisions.follow(event, Lenient::name_any, |step| match step {
-            Step::Is(guarded) => {
-                let name = guarded.name_any();
-                match guarded.object.map(|object| object.revision) {
-                    Ok(Some(revision)) => tell(collection.apply(&revision), revision.set),
-                    Ok(None) => drop(collection.remove(&name)),
-                    Err(error) => {
-                        tracing::warn!(controllerrevision = name, %error, "ControllerRevision cannot be read");
-                    }
-                }
-            }
-            Step::Gone(name) => {
-                if let Some(set) = collection.collection().set_of(&name) {
-                    tell(collection.remove(&name), set);
-                }
-            }
-            Step::Listed => world.revisions.mark_synced(),
-        });
-    }
-
-    fn configuration(&mut self, event: Result<Event<ConfigMap>, watcher::Error>, feed: &mut SnapshotBuilder) {
-        let (world, collection) = (self.world, &mut feed.collections.configuration);
-        world.configuration.note(&event);
-        self.maps.follow(event, ConfigMap::name_any, |step| match step {
-            Step::Is(map) => {
-                let allow_list = map.data.and_then(|mut data| data.remove(ALLOW_LIST_KEY));
-                // No controller asks: what is in pods already stays.
-                collection.apply(&ConfigurationMap { allow_list });
-            }
-            Step::Gone(name) => drop(collection.remove(&name)),
-            Step::Listed => world.configuration.mark_synced(),
-        });
-    }
-}
-
-fn note(unsent: &mut BTreeSet<Change>, effect: Effect, change: Change) {
-    if effect != Effect::None {
-        unsent.insert(change);
     }
 }
 

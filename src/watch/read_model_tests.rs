@@ -1,5 +1,7 @@
 //! Events into snapshots.
 
+use engine::snapshot::configuration::ALLOW_LIST_KEY;
+use kube::runtime::watcher::Event;
 use serde_json::json;
 
 use super::*;

@@ -38,6 +38,7 @@ fn value_sets() -> Vec<Vec<String>> {
         &["--values=tests/chart/values/collisions.yaml"],
         &["--set=rbac.create=false,rbac.aggregate=false,serviceAccount.create=false,crds.install=false"],
         &["--set=plugins.enabled=false"],
+        &["--set=rollouts.evict=false"],
         &["--set=metrics.enabled=false,podDisruptionBudget.enabled=false,uninstallHook.enabled=false,guard.enabled=false"],
     ]
     .iter()
@@ -225,6 +226,18 @@ fn plugins_that_are_off_leave_nothing_of_their_kind_and_are_not_served() {
         assert_eq!(rendered.contains("policy.outrider.dev"), is_on, "{set}");
         assert_eq!(rendered.contains("resourceNames: [outrider-image-policy]"), is_on, "{set}");
         assert_eq!(rendered.contains("--enable-plugins=false"), !is_on, "{set}");
+    }
+}
+
+#[test]
+#[ignore = "needs helm: make test"]
+fn the_right_to_evict_pods_is_given_unless_it_is_turned_off() {
+    for (set, is_given) in [("rollouts.evict=true", true), ("rollouts.evict=false", false), ("rollouts=null", true)] {
+        let rendered = objects(&succeeded(&template(&[&format!("--set={set}")])));
+        let role = find(&rendered, "ClusterRole", "outrider");
+        let evicts =
+            |rule: &&Value| rule["resources"] == json!(["pods/eviction"]) && rule["verbs"] == json!(["create"]);
+        assert_eq!(role["rules"].as_array().unwrap().iter().filter(evicts).count(), usize::from(is_given), "{set}");
     }
 }
 

@@ -1,6 +1,7 @@
 //! How long it takes until the Jobs of many `CronJob`s that are due on one minute exist: ours, and the built-in controller on the
 //! same cluster a minute before. `make bench-cronjob`; no test of `make test`, as it is about time.
 
+mod latency;
 mod rollouts;
 
 use std::collections::BTreeMap;

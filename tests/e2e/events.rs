@@ -8,14 +8,13 @@ use std::time::{Duration, Instant};
 use cluster::Cluster;
 use k8s_openapi::api::core::v1::Event;
 use kube::api::PostParams;
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Api, Client, Config};
+use kube::{Api, Client};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use crate::plugins::{apply, plugin, served_with, small};
 use crate::plugins_asking::{namespace_and_users, programmed, run, said};
-use crate::process::{Outrider, eventually};
+use crate::process::{Outrider, client_config, eventually};
 
 fn event(name: &str, source: &str) -> Value {
     json!({
@@ -186,13 +185,8 @@ impl Bench {
         let (cluster, outrider) = served_with(&[], &[]);
         apply(&cluster, &[json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})]);
         let runtime = tokio::runtime::Runtime::new().unwrap();
-        let kubeconfig = Kubeconfig::read_from(cluster.kubeconfig()).unwrap();
-        let client = runtime.block_on(async {
-            let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
-            // Who records events does not send one again that a limit refused.
-            config.default_retry = false;
-            Client::try_from(config).unwrap()
-        });
+        // Who records events does not send one again that a limit refused.
+        let client = runtime.block_on(async { Client::try_from(client_config(&cluster).await).unwrap() });
         Self { cluster, outrider, runtime, client }
     }
 

@@ -296,9 +296,45 @@ fn the_account_changes_pods_as_rollouts_do_and_not_otherwise() {
         ),
     ] {
         let said = refused.unwrap_err();
-        assert!(said.contains("may be updated, and pods neither created, evicted nor deleted"), "{what}: {said}");
+        assert!(said.contains("a pod evicted, and pods neither created nor deleted"), "{what}: {said}");
     }
     cluster.kubectl_ok(&["label", POD, "-n", "served", "by=a-person"], None).unwrap();
+}
+
+#[test]
+#[ignore = "needs a control plane: make test"]
+fn the_account_evicts_a_pod_that_it_has_read_and_gives_it_its_time() {
+    const ONE_POD: &str = "an eviction names uid and resourceVersion of its pod, and has no other options";
+    let cluster = &guarded();
+    make_pods(cluster);
+    let field = |field: &str| {
+        let path = format!("jsonpath={{.metadata.{field}}}");
+        cluster.kubectl_ok(&["get", POD, "-n", "served", "-o", &path], None).unwrap()
+    };
+    let (uid, version) = (field("uid"), field("resourceVersion"));
+    let read = json!({"uid": uid, "resourceVersion": version});
+    for (what, namespace, options, expected) in [
+        ("as it was read", "served", json!({"preconditions": read}), None),
+        ("no options", "served", Value::Null, Some(ONE_POD)),
+        ("no uid", "served", json!({"preconditions": {"resourceVersion": version}}), Some(ONE_POD)),
+        ("no version", "served", json!({"preconditions": {"uid": uid}}), Some(ONE_POD)),
+        ("at once", "served", json!({"preconditions": read, "gracePeriodSeconds": 0}), Some(ONE_POD)),
+        ("another policy", "served", json!({"preconditions": read, "propagationPolicy": "Orphan"}), Some(ONE_POD)),
+        ("an excluded namespace", EVERYWHERE[1], json!({"preconditions": read}), Some("stay as they are")),
+    ] {
+        let eviction = json!({
+            "apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "web", "namespace": namespace},
+            "deleteOptions": options,
+        });
+        let url = format!("/api/v1/namespaces/{namespace}/pods/web/eviction?dryRun=All");
+        let account = format!("--as={USER}");
+        let found =
+            cluster.kubectl(&["create", "--raw", &url, "-f", "-", &account], Some(&eviction.to_string())).unwrap();
+        match expected {
+            None => assert!(found.success(), "{what}: {}", found.stderr),
+            Some(expected) => assert!(!found.success() && found.stderr.contains(expected), "{what}: {}", found.stderr),
+        }
+    }
 }
 
 /// The answer to the account; nothing is stored.

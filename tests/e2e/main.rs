@@ -40,7 +40,6 @@ mod image_reviewer;
 mod injection;
 mod left_alone;
 mod limit_ranges;
-mod memory_group;
 mod migration;
 mod narrowing;
 mod older_revisions;
@@ -57,6 +56,7 @@ mod process;
 mod project_config;
 #[path = "../chart/promtool.rs"]
 mod promtool;
+mod recreate;
 mod refusals;
 mod replicas;
 mod rollout;

@@ -11,6 +11,8 @@ use std::thread::{panicking, sleep};
 use std::time::{Duration, Instant};
 
 use cluster::{Cluster, Output, SUPERVISOR, free_port};
+use kube::Config;
+use kube::config::{KubeConfigOptions, Kubeconfig};
 
 /// How long anything may take on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -41,6 +43,14 @@ pub fn eventually_counts(what: &str, goal: u64, mut count: impl FnMut() -> u64) 
             reached > before
         });
     }
+}
+
+/// How a client of the cluster's administrator is made. It sends each request once.
+pub async fn client_config(cluster: &Cluster) -> Config {
+    let file = Kubeconfig::read_from(cluster.kubeconfig()).unwrap();
+    let mut config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.unwrap();
+    config.default_retry = false;
+    config
 }
 
 /// The binary of this version.

@@ -41,38 +41,38 @@ spec:
     spec: {containers: [{name: app, image: 'app:1'}]}
 ";
 
-fn set(name: &str, tag: &str, max_unavailable: &str) -> String {
+pub fn set(name: &str, tag: &str, max_unavailable: &str) -> String {
     SET.replace("NAME", name).replace("TAG", tag).replace("MAX", max_unavailable)
 }
 
-fn deployment(name: &str, count: usize) -> String {
+pub fn deployment(name: &str, count: usize) -> String {
     DEPLOYMENT.replace("NAME", name).replace("COUNT", &count.to_string())
 }
 
-fn pods(cluster: &Cluster, app: &str) -> Vec<Value> {
+pub fn pods(cluster: &Cluster, app: &str) -> Vec<Value> {
     let list = get(cluster, &["pods", "-n", "default", "-l", &format!("app={app}")]);
     list["items"].as_array().unwrap().clone()
 }
 
-fn status(cluster: &Cluster, set: &str) -> Value {
+pub fn status(cluster: &Cluster, set: &str) -> Value {
     get(cluster, &["sidecarset", set])["status"].clone()
 }
 
 /// `[matched, updated, ready, updated and ready]` of a set.
-fn counts(cluster: &Cluster, set: &str) -> [i64; 4] {
+pub fn counts(cluster: &Cluster, set: &str) -> [i64; 4] {
     let status = status(cluster, set);
     ["matchedPods", "updatedPods", "readyPods", "updatedReadyPods"].map(|field| status[field].as_i64().unwrap_or(-1))
 }
 
 /// Status and reason of a condition.
-fn condition(status: &Value, type_: &str) -> (String, String) {
+pub fn condition(status: &Value, type_: &str) -> (String, String) {
     let all = status["conditions"].as_array().cloned().unwrap_or_default();
     let found = all.into_iter().find(|condition| condition["type"] == type_).unwrap_or_default();
     let text = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
     (text("status"), text("reason"))
 }
 
-fn is_ready(pod: &Value) -> bool {
+pub fn is_ready(pod: &Value) -> bool {
     let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
     conditions.into_iter().any(|it| it["type"] == "Ready" && it["status"] == "True")
 }
@@ -156,12 +156,17 @@ impl<'c> Kubelet<'c> {
 
 /// The greatest number of pods of an app that were not ready at one time, as seen by a watch of its own.
 fn most_unavailable<T>(cluster: &Cluster, app: &str, meanwhile: impl FnOnce() -> T) -> (T, usize) {
+    most(|| pods(cluster, app).iter().filter(|pod| !is_ready(pod)).count(), meanwhile)
+}
+
+/// The greatest number that was counted meanwhile.
+pub fn most<T>(count: impl Fn() -> usize + Sync, meanwhile: impl FnOnce() -> T) -> (T, usize) {
     let end = AtomicBool::new(false);
     thread::scope(|scope| {
         let watching = scope.spawn(|| {
             let mut most = 0;
             while !end.load(Ordering::Relaxed) {
-                most = most.max(pods(cluster, app).iter().filter(|pod| !is_ready(pod)).count());
+                most = most.max(count());
                 thread::sleep(Duration::from_millis(20));
             }
             most
@@ -176,7 +181,7 @@ fn most_unavailable<T>(cluster: &Cluster, app: &str, meanwhile: impl FnOnce() ->
     })
 }
 
-fn stage() -> (Cluster, Outrider) {
+pub fn stage() -> (Cluster, Outrider) {
     let cluster = Cluster::start_with(&Options { audit: true, ..Options::default() }).unwrap();
     install(&cluster);
     let account = service_account(&cluster);
@@ -186,11 +191,11 @@ fn stage() -> (Cluster, Outrider) {
     (cluster, outrider)
 }
 
-fn applied(cluster: &Cluster, manifest: &str) {
+pub fn applied(cluster: &Cluster, manifest: &str) {
     cluster.kubectl_ok(&["apply", "-n", "default", "-f", "-"], Some(manifest)).unwrap();
 }
 
-fn wait_ready(cluster: &Cluster, set: &str) {
+pub fn wait_ready(cluster: &Cluster, set: &str) {
     let args = ["wait", "--for=condition=Ready", &format!("sidecarset/{set}"), "--timeout=60s"];
     cluster.kubectl_ok(&args, None).unwrap();
 }
@@ -409,11 +414,8 @@ fn cluster_known(outrider: &Outrider, set: &str) -> String {
     crate::process::get(outrider.health(), &format!("/known/sidecarsets/{set}")).unwrap()
 }
 
-const PODS: usize = 60;
-
-#[test]
-#[ignore = "needs a control plane: make test"]
-fn a_rollout_whose_leader_is_killed_is_finished_by_the_next_one_within_max_unavailable() {
+/// Two replicas, of which the first leads, and where the API server finds them.
+pub fn two_replicas() -> (Cluster, Outrider, Outrider, Arc<Endpoints>) {
     let cluster = Cluster::start().unwrap();
     install(&cluster);
     let account = service_account(&cluster);
@@ -434,6 +436,15 @@ fn a_rollout_whose_leader_is_killed_is_finished_by_the_next_one_within_max_unava
     let address = service(Arc::clone(&endpoints));
     cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&webhooks_at(address))).unwrap();
     eventually("the caBundles are written", || has_ca_bundles(&cluster));
+    (cluster, first, second, endpoints)
+}
+
+const PODS: usize = 60;
+
+#[test]
+#[ignore = "needs a control plane: make test"]
+fn a_rollout_whose_leader_is_killed_is_finished_by_the_next_one_within_max_unavailable() {
+    let (cluster, first, second, endpoints) = two_replicas();
     let mut kubelet = Kubelet::new(&cluster);
     // So long that there is a middle in which the leader can be killed.
     kubelet.restart = Duration::from_millis(250);

@@ -6,14 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use cluster::{Cluster, Namespace, Options};
+use cluster::{Cluster, MemoryGroup, Namespace, Options};
 use serde_json::json;
 
 use crate::cronjob::{KINDS, registered};
 use crate::forged_pods::{PODS, forged_pods};
 use crate::hostile_objects::large_cronjobs;
-use crate::memory_group::MemoryGroup;
-use crate::process::{Outrider, eventually, install_of};
+use crate::process::{Outrider, binary, eventually, install_of};
 use crate::replicas::list;
 
 /// Bytes: the chart's memory limit of a replica.
@@ -82,16 +81,16 @@ fn what_users_may_store_ends_no_leader_and_delays_no_review() {
         attacked.kubectl_ok(&["create", "-f", "-"], Some(&object)).unwrap();
     }
 
-    let group = MemoryGroup::limited_to(MEMORY, &cluster);
+    let group = MemoryGroup::limited_to(MEMORY, &binary(), cluster.dir()).unwrap();
     let flags = ["--leader-elect", KINDS];
-    let outrider = Outrider::registered_binary(group.binary(), &cluster, &cluster.kubeconfig(), &flags);
+    let outrider = Outrider::registered_binary(group.program(), &cluster, &cluster.kubeconfig(), &flags);
     registered(&cluster, &outrider);
     cluster.kubectl_ok(&["apply", "-f", "-"], Some(SET)).unwrap();
     eventually("it leads", || outrider.leads());
     // Each write is refused for the number of values, or takes too long: what counts is that they are read and tried.
     eventually("every CronJob has had its turn", || outrider.reconciles_tried("cronjob") >= 5);
     let megabytes = |bytes: u64| bytes >> 20;
-    let (now, most) = group.resident();
+    let (now, most) = group.resident().unwrap();
     println!(
         "limit enforced: {}; five CronJobs of 1.2 MB: {} MB, {} MB at most",
         group.is_enforced(),
@@ -117,7 +116,7 @@ fn what_users_may_store_ends_no_leader_and_delays_no_review() {
         creates(&shop, &outrider, "while 150 pods with forged records change", || ended.load(Ordering::Relaxed));
     });
     thread::sleep(Duration::from_secs(1));
-    let (now, most) = group.resident();
+    let (now, most) = group.resident().unwrap();
     println!("150 forged pods: {} MB, {} MB at most", megabytes(now), megabytes(most));
     assert!(outrider.leads(), "the same process leads, as its memory was enough");
     assert!(most <= MEMORY, "{} MB", megabytes(most));

@@ -10,13 +10,14 @@ mod process {
     pub use outrider::workshop::cronjob::{conversion, schedule};
 }
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use crate::checks::{Check, TARGETS, kept};
+use crate::checks::{Check, TARGETS, kept, world};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -100,6 +101,14 @@ fn every_target_has_seeds_and_a_binary() {
     }
     assert_eq!(manifest.matches("[[bin]]").count(), TARGETS.len());
     assert_eq!(files(&root().join("fuzz/targets")).len(), TARGETS.len());
+}
+
+/// Reviews are decided with every plugin that there is.
+#[test]
+fn every_plugin_has_an_object() {
+    let objects = engine::offline::manifest::parse("plugins.yaml", world::PLUGINS_OF_WORLD).unwrap();
+    let named: BTreeSet<&str> = objects.iter().filter_map(|object| object.value["spec"]["plugin"].as_str()).collect();
+    assert_eq!(named, engine::plugins::Plugin::ALL.map(engine::plugins::Plugin::name).into());
 }
 
 /// The check that most targets lean on finds what it is there for.

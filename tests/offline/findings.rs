@@ -5,11 +5,11 @@ use serde_json::Value;
 
 use crate::run::outrider;
 
-const SET: &str = "apiVersion: apps.outrider.dev/v1alpha1\nkind: SidecarSet\nmetadata:\n  name: proxy\nspec:\n  selector:\n    matchLabels: {app: web}\n  containers:\n  - name: proxy\n    image: proxy:1\n";
-const POD: &str = "apiVersion: v1\nkind: Pod\nmetadata: {name: web, labels: {app: web}}\nspec:\n  containers:\n  - {name: web, image: web:1}\n";
+pub const SET: &str = "apiVersion: apps.outrider.dev/v1alpha1\nkind: SidecarSet\nmetadata:\n  name: proxy\nspec:\n  selector:\n    matchLabels: {app: web}\n  containers:\n  - name: proxy\n    image: proxy:1\n";
+pub const POD: &str = "apiVersion: v1\nkind: Pod\nmetadata: {name: web, labels: {app: web}}\nspec:\n  containers:\n  - {name: web, image: web:1}\n";
 
 /// A folder with these files.
-fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+pub fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {
         let path = folder.path().join(name);
@@ -216,10 +216,19 @@ fn cases_pass_and_fail_by_verdict_reason_message_and_field() {
         "9: error: reason: expected reason NoMatch, found Injected",
         "10: error: message: nothing says \"turn around\"",
         "11: error: field: spec.containers[0].name: expected \"web\", and it is \"proxy\"",
-        "12: error: nobody: 0 of the resources have that name and kind; it must be one",
+        "12: error: nobody: there is no resource named \"nobody\"",
     ];
     let expected: Vec<String> = expected.iter().map(|line| format!("{file}:{line}\n")).collect();
     assert_eq!(ran.stderr, format!("{}5 failed\n", expected.concat()));
+}
+
+#[test]
+fn a_case_whose_resource_is_not_one_names_what_may_be_meant() {
+    let folder = cases("- {resource: wbe, result: injected}\n- {resource: web, kind: Job, result: injected}\n");
+    let ran = outrider(&["test", folder.path().to_str().unwrap()], "");
+    for text in ["there is no resource named \"wbe\" (did you mean \"web\"?)", "there is no Job named \"web\""] {
+        assert!(ran.stderr.contains(text), "{text}: {}", ran.stderr);
+    }
 }
 
 /// Each failure has the line of the expectation that was not met, in text and for code scanning.
@@ -290,6 +299,20 @@ fn a_duplicate_key_has_its_own_line() {
     let path = folder.path().join("app.yaml").display().to_string();
     let ran = outrider(&["lint", "-f", &path], "");
     assert!(ran.stderr.starts_with(&format!("{path}:4: error: metadata: duplicate key")), "{}", ran.stderr);
+}
+
+/// One file that cannot be read hides nothing of the others.
+#[test]
+fn lint_checks_what_can_be_read_beside_a_broken_file() {
+    let other = SET.replace("  name: proxy\nspec", "  name: other\nspec").replace("app: web", "app: other");
+    let folder = folder(&[("a.yaml", "kind: [\n"), ("b.yaml", &broken()), ("c.yaml", &other)]);
+    let ran = outrider(&["lint", &folder.path().display().to_string()], "");
+    assert_eq!(ran.outcome, Outcome::BadInput);
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    for (file, line) in [("a.yaml", 1), ("b.yaml", 9), ("b.yaml", 10)] {
+        assert!(ran.stderr.contains(&format!("{}:{line}: error: ", at(file))), "{file}:{line}\n{}", ran.stderr);
+    }
+    assert!(ran.stderr.ends_with("2 objects checked, 3 errors\n"), "{}", ran.stderr);
 }
 
 /// The same as of a file, in every command that reads objects.
@@ -433,42 +456,4 @@ fn a_version_is_printed_in_one_line_or_as_json() {
     assert!(outrider(&["version"], "").stdout.starts_with(&format!("outrider {version}")));
     let json: Value = serde_json::from_str(&outrider(&["version", "-o", "json"], "").stdout).unwrap();
     assert_eq!(json["version"], version);
-}
-
-/// A pod or an object without pods that admission plugins alone change is not injected, and not unchanged.
-#[test]
-fn what_plugins_alone_change_is_counted_by_itself() {
-    const PLUGINS: &str = "apiVersion: policy.outrider.dev/v1alpha1\nkind: AdmissionPlugin\nmetadata: {name: storage}\nspec: {plugin: DefaultStorageClass, defaultStorageClass: {storageClassName: fast}}\n---\napiVersion: policy.outrider.dev/v1alpha1\nkind: AdmissionPlugin\nmetadata: {name: pull}\nspec: {plugin: AlwaysPullImages}\n";
-    const CLAIM: &str = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n";
-    let folder = folder(&[("plugins.yaml", PLUGINS)]);
-    let plugins = folder.path().join("plugins.yaml").display().to_string();
-    let stderr = |more: &[&str], text: &str| {
-        let ran = outrider(&[&["render", "--manifests", &plugins, "-f", "-"], more].concat(), text);
-        assert_eq!(ran.outcome, Outcome::Fine, "{}", ran.stderr);
-        ran.stderr
-    };
-    let of_claim = stderr(&[], CLAIM);
-    let note = "stdin:1: note: PersistentVolumeClaim default/data: admission plugins: storage=PluginChanged";
-    assert_eq!(of_claim, format!("{note}\n1 changed by plugins\n"), "with the namespace that it is checked in");
-    assert!(stderr(&["-n", "shop"], CLAIM).contains("PersistentVolumeClaim shop/data: "));
-    assert!(stderr(&[], POD).ends_with("\n1 changed by plugins\n"));
-    let untouched = stderr(&[], "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n");
-    assert!(
-        untouched.contains("note: no object is a pod or has a pod template, and no admission plugin changes one"),
-        "{untouched}"
-    );
-}
-
-/// A controller makes the claims of these templates, and the plugins decide on each claim.
-#[test]
-fn templates_of_claims_are_named_as_not_rendered_where_a_plugin_decides_on_claims() {
-    const PLUGIN: &str = "---\napiVersion: policy.outrider.dev/v1alpha1\nkind: AdmissionPlugin\nmetadata: {name: storage}\nspec: {plugin: DefaultStorageClass, defaultStorageClass: {storageClassName: fast}}\n";
-    const DATABASE: &str = "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: db, namespace: shop}\nspec:\n  selector: {matchLabels: {app: web}}\n  serviceName: db\n  template:\n    metadata: {labels: {app: web}}\n    spec: {containers: [{name: db, image: 'db:1'}]}\n  volumeClaimTemplates:\n  - metadata: {name: data}\n    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n";
-    let folder = folder(&[("sets.yaml", SET), ("all.yaml", &format!("{SET}{PLUGIN}")), ("db.yaml", DATABASE)]);
-    let path = |name: &str| folder.path().join(name).display().to_string();
-    let stderr = |sets: &str| outrider(&["render", "--manifests", &path(sets), "-f", &path("db.yaml")], "").stderr;
-    assert_eq!(stderr("sets.yaml"), "1 injected\n");
-    let note =
-        format!("{}:10: note: StatefulSet shop/db: spec.volumeClaimTemplates are not rendered: ", path("db.yaml"));
-    assert!(stderr("all.yaml").starts_with(&note), "{}", stderr("all.yaml"));
 }

@@ -13,6 +13,7 @@ mod help;
 mod make;
 mod migrate;
 mod no_cluster;
+mod plugins;
 mod render;
 mod review;
 mod revisions;

@@ -14,6 +14,7 @@ mod harness;
 mod hostile;
 #[cfg(target_os = "linux")]
 mod hostile_conversions;
+mod hostile_http2;
 mod http2;
 mod image_backends;
 mod image_reviewer;

@@ -1,6 +1,7 @@
 //! The whole process: starting, serving, ending by signals.
 
 use std::io::{BufRead, BufReader, Read as _};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use rustix::process::Pid;
@@ -37,10 +38,18 @@ impl Process {
     }
 
     /// Serves without a cluster; of the ports, only that of the webhooks is of the system's choice.
-    /// `OUTRIDER_BINARY` names another binary, such as that of a release, whose memory is to be measured.
     pub fn standalone_on(ca_file: &std::path::Path, more: &[&str]) -> Self {
-        let binary = std::env::var_os("OUTRIDER_BINARY").unwrap_or_else(|| OUTRIDER.into());
+        Self::standalone_of(&Self::binary(), ca_file, more)
+    }
+
+    /// The same with this binary.
+    pub fn standalone_of(binary: &std::path::Path, ca_file: &std::path::Path, more: &[&str]) -> Self {
         Self::spawn(Command::new(binary), ca_file, more)
+    }
+
+    /// The binary of this version. `OUTRIDER_BINARY` names another one, such as that of a release, whose memory is to be measured.
+    pub fn binary() -> PathBuf {
+        std::env::var_os("OUTRIDER_BINARY").unwrap_or_else(|| OUTRIDER.into()).into()
     }
 
     /// The same, started by a program that becomes it.

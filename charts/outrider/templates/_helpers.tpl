@@ -127,6 +127,14 @@ cert-manager.io/inject-ca-from: {{ printf "%s/outrider-webhook" .Release.Namespa
 {{- end }}
 {{- $_ := set $parts "validating" $validating }}
 {{- end }}
+{{- /* With --reuse-values, an upgrade from a chart without this value does not have it. */}}
+{{- if eq (toString ((.Values.rollouts).evict)) "false" }}
+{{- $rules := list }}
+{{- range $parts.rules }}
+{{- if not (has "pods/eviction" .resources) }}{{ $rules = append $rules . }}{{ end }}
+{{- end }}
+{{- $_ := set $parts "rules" $rules }}
+{{- end }}
 {{- toJson $parts }}
 {{- end }}
 

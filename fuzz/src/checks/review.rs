@@ -1,14 +1,20 @@
-//! The body of a request, at each endpoint of pods and sets.
+//! The body of a request, at each endpoint.
 
 use serde_json::Value;
 
 use super::pod;
-use super::world::{ALL, MUTATE_SET, PATHS, VALIDATE_SET, World};
+use super::world::{ALL, MUTATE_SET, PLUGINS, VALIDATE_SET, World};
+
+/// Bytes of a reply for each byte of the body, at most, and those that what is injected takes.
+const OF_EACH_BYTE: usize = 16;
+const OF_OBJECTS: usize = 1 << 20;
 
 /// Checks the replies of all endpoints to a body.
 pub fn check(body: &[u8]) {
-    for path in PATHS {
+    for path in ALL[0].paths() {
         if let Ok(reply) = ALL[0].answer(path, body) {
+            let most = OF_OBJECTS + OF_EACH_BYTE * body.len();
+            assert!(reply.len() <= most, "{path}: {} bytes for a body of {}", reply.len(), body.len());
             let reply: Value = serde_json::from_slice(&reply).expect("a reply is JSON");
             assert!(reply["response"]["uid"].is_string(), "{path}: a reply without a uid");
         }
@@ -19,13 +25,26 @@ pub fn check(body: &[u8]) {
         return;
     }
     for world in ALL.iter() {
-        for path in PATHS {
+        for path in world.paths() {
             let Some(reply) = world.ask(path, &review) else { continue };
             reply.applied(&review["request"]["object"]);
         }
         pod_holds(world, &review["request"]);
     }
     set_holds(&ALL[0], &review);
+    plugins_hold(&PLUGINS, &review);
+}
+
+/// What plugins change, they change once.
+fn plugins_hold(world: &World, review: &Value) {
+    for path in world.paths() {
+        let Some(first) = world.ask(path, review).filter(|reply| reply.patch.is_some()) else { continue };
+        let mut changed = review.clone();
+        changed["request"]["object"] = first.applied(&review["request"]["object"]);
+        if let Some(second) = world.ask(path, &changed) {
+            assert!(second.patch.is_none(), "{path}: changes on changes: {:?}", second.patch);
+        }
+    }
 }
 
 fn pod_holds(world: &World, request: &Value) {

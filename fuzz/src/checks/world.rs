@@ -5,16 +5,18 @@ use std::sync::{Arc, LazyLock};
 use admission::{Registry, Unserved};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use engine::limitrange;
+use engine::limitrange::validation::ClusterLimitRangeValidation;
 use engine::offline::manifest;
 use engine::offline::model::{Reading, Validate, load};
+use engine::plugins;
+use engine::plugins::validation::AdmissionPluginValidation;
 use engine::sidecarset::defaults::SidecarSetDefaults;
 use engine::sidecarset::validation::SidecarSetValidation;
 use engine::sidecarset::{mutating_rule, validating_rule};
 use engine::snapshot::{Exclusion, Snapshot};
 use serde_json::{Value, json};
 
-/// The paths for pods and sets.
-pub const PATHS: [&str; 5] = [MUTATE_POD, VALIDATE_POD, "/validate--v1-pod-update", MUTATE_SET, VALIDATE_SET];
 /// Mutates new pods.
 pub const MUTATE_POD: &str = "/mutate--v1-pod";
 /// Validates new pods.
@@ -48,6 +50,12 @@ pub static ALL: LazyLock<Vec<World>> = LazyLock::new(|| {
     WORLDS.iter().flat_map(|manifests| versions.map(|minor| World::new(manifests, minor))).collect()
 });
 
+/// Without sets, one object of each admission plugin, and a range.
+pub static PLUGINS: LazyLock<World> = LazyLock::new(|| World::new(&[("plugins.yaml", PLUGINS_OF_WORLD)], None));
+
+/// The manifests of [`PLUGINS`].
+pub const PLUGINS_OF_WORLD: &str = include_str!("../../sets/plugins.yaml");
+
 /// A snapshot, and the endpoints.
 pub struct World {
     pub registry: Registry<Snapshot>,
@@ -66,7 +74,10 @@ impl World {
     fn new(manifests: &[(&str, &str)], minor_version: Option<u32>) -> Self {
         let registry = engine::pod::register(Registry::default(), Vec::new())
             .defaulting(mutating_rule(), SidecarSetDefaults)
-            .validating(validating_rule(), SidecarSetValidation);
+            .validating(validating_rule(), SidecarSetValidation)
+            .validating(plugins::validation::RULE, AdmissionPluginValidation)
+            .validating(limitrange::validation::RULE, ClusterLimitRangeValidation);
+        let registry = limitrange::endpoints::register(plugins::endpoints::register(registry));
         let exclusion = Arc::new(Exclusion::new("outrider-system", ["cert-manager".to_owned()]));
         let objects =
             manifests.iter().flat_map(|(file, text)| manifest::parse(file, text).expect("manifests are right"));
@@ -83,6 +94,11 @@ impl World {
             Err(unusable) => panic!("{:?}", unusable.errors),
         };
         Self { registry, snapshot }
+    }
+
+    /// The paths of all endpoints.
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        self.registry.entries().iter().map(|entry| entry.path.as_str())
     }
 
     /// The bytes of the reply of an endpoint.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use admission::field::quote;
 use clap::{Args, ValueEnum};
 use serde_json::Value;
 
@@ -25,6 +26,7 @@ use crate::registry::registry;
 use crate::standalone::{self, Validate};
 use engine::offline::admit::Questions;
 use engine::snapshot::Exclusion;
+use engine::suggest::suggest;
 use engine::yaml::steps;
 
 /// Arguments of `outrider test`.
@@ -197,10 +199,23 @@ fn failures<'e>(expected: &'e Expected, resources: &'e [Resource]) -> Failures<'
     };
     let meant: Vec<&Resource> = resources.iter().filter(is_meant).collect();
     let [resource] = meant.as_slice() else {
-        let text = format!("{} of the resources have that name and kind; it must be one", meant.len());
-        return vec![(vec!["resource"], text)];
+        return vec![(vec!["resource"], not_one(expected, meant.len(), resources))];
     };
     compared(expected, &resource.rendered)
+}
+
+/// Why the object of a case is not known.
+fn not_one(expected: &Expected, found: usize, resources: &[Resource]) -> String {
+    let kind = expected.kind.as_deref().unwrap_or("resource");
+    let place = expected.namespace.as_ref().map(|name| format!(" in namespace {}", quote(name))).unwrap_or_default();
+    let called = format!("{kind} named {}{place}", quote(&expected.resource));
+    if found > 1 {
+        return format!("{found} resources match {called}: set kind or namespace, so that one is left");
+    }
+    let names = resources.iter().filter_map(|resource| resource.identity.as_ref()).map(|known| known.name.as_str());
+    let meant = suggest(&expected.resource, names).filter(|name| *name != expected.resource);
+    let hint = meant.map(|name| format!(" (did you mean {}?)", quote(name))).unwrap_or_default();
+    format!("there is no {called}{hint}")
 }
 
 fn compared<'e>(expected: &'e Expected, rendered: &'e Result<Rendered, Box<Failure>>) -> Failures<'e> {

@@ -11,9 +11,9 @@ use super::validations::{Rules, metadata_variables, on_update, refusal, variable
 use super::{EXCLUDED_VARIABLE, NAMESPACE_VARIABLE};
 use crate::names::UPGRADABLE;
 
-/// Of pods, which rollouts change while they run: images, annotations, and one condition.
+/// Of pods, which rollouts change while they run, images, annotations and one condition, and which they evict.
 pub fn of_pods(excluded: &[String]) -> Rules {
-    let mut validations = vec![updates_alone(), outside_excluded_namespaces()];
+    let mut validations = vec![updates_and_evictions(), evictions(), outside_excluded_namespaces()];
     validations.extend([
         on_update(
             &same_but("object", "oldObject", &list(&["metadata", "spec", "status"])),
@@ -62,12 +62,31 @@ fn variables(excluded: &[String]) -> Vec<Variable> {
     variables
 }
 
-fn updates_alone() -> Validation {
-    let expression =
-        "request.operation == 'UPDATE' && (!has(request.subResource) || request.subResource in ['', 'status'])";
+fn updates_and_evictions() -> Validation {
+    let expression = format!(
+        "(request.operation == 'UPDATE' && (!has(request.subResource) || request.subResource in ['', 'status'])) || {IS_EVICTION}"
+    );
     Validation {
-        expression: expression.to_owned(),
-        message: Some(refusal("a pod and its status may be updated, and pods neither created, evicted nor deleted")),
+        expression,
+        message: Some(refusal(
+            "a pod and its status may be updated, a pod evicted, and pods neither created nor deleted",
+        )),
+        ..Validation::default()
+    }
+}
+
+const IS_EVICTION: &str =
+    "(request.operation == 'CREATE' && has(request.subResource) && request.subResource == 'eviction')";
+
+/// As rollouts evict: the pod that they have read, with the time that it has to end.
+fn evictions() -> Validation {
+    Validation {
+        expression: format!(
+            "!{IS_EVICTION} || (has(object.deleteOptions) && object.deleteOptions.all(k, k in ['preconditions', 'dryRun']) && \
+             has(object.deleteOptions.preconditions) && has(object.deleteOptions.preconditions.uid) && \
+             has(object.deleteOptions.preconditions.resourceVersion))"
+        ),
+        message: Some(refusal("an eviction names uid and resourceVersion of its pod, and has no other options")),
         ..Validation::default()
     }
 }

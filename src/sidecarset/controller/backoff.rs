@@ -15,6 +15,45 @@ const SECOND_PAUSE: Duration = Duration::from_secs(2);
 /// and at the latest.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
+/// For so long an answer is good where pods are evicted by it.
+const LATELY: Duration = Duration::from_secs(5);
+
+/// What replicas said lately of sets for which pods are evicted: why new pods may lack the form.
+#[derive(Debug, Default)]
+pub struct Lately {
+    sets: Mutex<HashMap<String, Said>>,
+}
+
+#[derive(Debug)]
+struct Said {
+    generation: i64,
+    at: Instant,
+    doubt: Option<String>,
+}
+
+impl Lately {
+    /// What was found of this generation, if that was lately.
+    #[allow(clippy::option_option)] // what was found may be nothing
+    pub fn found(&self, set: &SetRecord, now: Instant) -> Option<Option<String>> {
+        let sets = locked(&self.sets);
+        let is_good = |said: &&Said| {
+            said.generation == set.compiled_generation && now.saturating_duration_since(said.at) < LATELY
+        };
+        sets.get(&*set.name).filter(is_good).map(|said| said.doubt.clone())
+    }
+
+    /// Takes in what was found.
+    pub fn note(&self, set: &SetRecord, found: Option<String>, now: Instant) {
+        let said = Said { generation: set.compiled_generation, at: now, doubt: found };
+        locked(&self.sets).insert(set.name.clone(), said);
+    }
+
+    /// Forgets a set that is gone.
+    pub fn forget(&self, set: &str) {
+        locked(&self.sets).remove(set);
+    }
+}
+
 /// When replicas are asked again for a set: each answer that is not the last one doubles the pause, and until then it counts.
 #[derive(Debug, Default)]
 pub struct Backoff {
@@ -105,5 +144,17 @@ mod tests {
         assert_eq!(backoff.last(&set_of_generation(3), now), None);
         assert_eq!(backoff.note(&set, &Knowledge::All(1), now), None);
         assert_eq!(backoff.note(&set, &Knowledge::Unknown(String::new()), now), Some(SECOND_PAUSE));
+    }
+    #[test]
+    fn what_replicas_said_of_a_generation_is_good_for_a_moment() {
+        let (lately, set, now) = (Lately::default(), set_of_generation(2), Instant::now());
+        assert_eq!(lately.found(&set, now), None);
+        for found in [None, Some("no".to_owned())] {
+            lately.note(&set, found.clone(), now);
+            assert_eq!(lately.found(&set, now + LATELY / 2), Some(found));
+            assert_eq!((lately.found(&set, now + LATELY), lately.found(&set_of_generation(3), now)), (None, None));
+        }
+        lately.forget("a");
+        assert_eq!(lately.found(&set, now), None);
     }
 }

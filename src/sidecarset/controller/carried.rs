@@ -49,12 +49,23 @@ pub struct Carried {
 
 type Found = BTreeMap<String, String>;
 
+/// What comes first, where a pod names more sets than it may count for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rank {
+    /// A set that no pod may evade.
+    Mandatory,
+    /// Another one that exists.
+    Existing,
+    /// A name without a set.
+    Unknown,
+}
+
 /// The sets that a pod carries. A set is carried only if every container that was recorded for it is present: an annotation can
 /// be copied to a pod that was never injected.
 ///
 /// Annotations that are not what we or OpenKruise write are taken as if they were not there. Of more sets than a pod may count
-/// for, those that exist come first: `exists` says which.
-pub fn carried(records: &Records, containers: &BTreeSet<&str>, exists: impl Fn(&str) -> bool) -> Carried {
+/// for, mandatory ones come first, then those that exist: an author of annotations may name sets that the pod does not carry.
+pub fn carried(records: &Records, containers: &BTreeSet<&str>, rank: impl Fn(&str) -> Rank) -> Carried {
     let mut found = Found::new();
     openkruise(records, containers, &mut found);
     // Entry by entry, as at injection: one that cannot be read does not hide the others.
@@ -65,18 +76,18 @@ pub fn carried(records: &Records, containers: &BTreeSet<&str>, exists: impl Fn(&
             found.insert(set, record.hash.filter(|hash| hash != BY_OPENKRUISE).unwrap_or_default());
         }
     }
-    chosen(&found, exists)
+    chosen(&found, rank)
 }
 
 fn entries(text: Option<&str>) -> BTreeMap<String, &RawValue> {
     text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
 }
 
-fn chosen(found: &Found, exists: impl Fn(&str) -> bool) -> Carried {
-    let possible = found.iter().filter(|(set, _)| set.len() <= MAX_NAME);
-    let (existing, others): (Vec<_>, Vec<_>) = possible.partition(|(set, _)| exists(set));
+fn chosen(found: &Found, rank: impl Fn(&str) -> Rank) -> Carried {
+    let mut possible: Vec<_> = found.iter().filter(|(set, _)| set.len() <= MAX_NAME).collect();
+    possible.sort_by_cached_key(|(set, _)| rank(set));
     let (mut kept, mut room) = (BTreeMap::new(), MAX_BYTES);
-    for (set, hash) in existing.into_iter().chain(others) {
+    for (set, hash) in possible {
         let hash = if hash.len() <= MAX_HASH { hash.as_str() } else { "" };
         let Some(left) = room.checked_sub(Packed::cost(set, hash)) else { continue };
         if kept.len() == MAX_SETS {
@@ -180,7 +191,7 @@ mod tests {
             ),
         ];
         for (case, annotations, containers, expected) in cases {
-            let found = carried(&records(annotations), &containers.iter().copied().collect(), |_| true);
+            let found = carried(&records(annotations), &containers.iter().copied().collect(), |_| Rank::Existing);
             assert_eq!(found.sets.iter().collect::<Vec<_>>(), expected, "{case}");
             assert!(!found.some_left_out, "{case}");
         }
@@ -190,13 +201,23 @@ mod tests {
     fn of_too_many_sets_those_that_exist_are_carried_and_it_is_said() {
         let names: Vec<String> = (0..2_000).map(|n| format!("s{n}")).collect();
         let cases = [(OPENKRUISE_LIST, names.join(",")), (INJECTED_ANNOTATION, injected(&["s7", "s1999"], 300))];
-        let exists = |set: &str| matches!(set, "s7" | "s1999");
+        let rank = |set: &str| if matches!(set, "s7" | "s1999") { Rank::Existing } else { Rank::Unknown };
         for (key, value) in cases {
-            let found = carried(&records(&[(key, &value)]), &BTreeSet::new(), exists);
+            let found = carried(&records(&[(key, &value)]), &BTreeSet::new(), rank);
             let sets: Vec<&str> = found.sets.iter().map(|(set, _)| set).collect();
             assert!(sets.contains(&"s7") && sets.contains(&"s1999"), "{key}: {sets:?}");
             assert!(sets.len() <= MAX_SETS && found.sets.bytes() <= MAX_BYTES && found.some_left_out, "{key}");
         }
+    }
+
+    #[test]
+    fn a_mandatory_set_is_carried_however_many_others_the_pod_names() {
+        let others = (0..MAX_SETS).map(|n| format!("a{n}")).collect::<Vec<_>>().join(",");
+        let rank = |set: &str| if set == "z-must" { Rank::Mandatory } else { Rank::Existing };
+        let record = injected(&["z-must"], 0);
+        let found =
+            carried(&records(&[(OPENKRUISE_LIST, &others), (INJECTED_ANNOTATION, &record)]), &BTreeSet::new(), rank);
+        assert!(found.sets.iter().any(|(set, _)| set == "z-must") && found.some_left_out, "{:?}", found.sets);
     }
 
     fn injected(last: &[&str], others: usize) -> String {
@@ -210,10 +231,10 @@ mod tests {
     fn names_and_hashes_that_none_of_ours_can_be_take_no_room() {
         let long = "a".repeat(254);
         let list = format!("{long},b");
-        let found = carried(&records(&[(OPENKRUISE_LIST, &list)]), &BTreeSet::new(), |_| true);
+        let found = carried(&records(&[(OPENKRUISE_LIST, &list)]), &BTreeSet::new(), |_| Rank::Existing);
         assert_eq!(found.sets.iter().collect::<Vec<_>>(), [("b", BY_OPENKRUISE)]);
         let record = serde_json::json!({"b": {"hash": "x".repeat(10_000)}}).to_string();
-        let found = carried(&records(&[(INJECTED_ANNOTATION, &record)]), &BTreeSet::new(), |_| true);
+        let found = carried(&records(&[(INJECTED_ANNOTATION, &record)]), &BTreeSet::new(), |_| Rank::Existing);
         assert_eq!(found.sets.iter().collect::<Vec<_>>(), [("b", "")]);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use http::Request;
 use jiff::Timestamp;
@@ -14,11 +15,14 @@ use serde_json::{Value, json};
 use crate::answers::{self, NoAnswer, said};
 use crate::controller::conditions::whole_seconds;
 use crate::field_managers::{SIDECARSET, patching};
+use crate::sidecarset::controller::bar::Bar;
+use crate::sidecarset::controller::evicted::Answer;
+use crate::sidecarset::controller::eviction::{self, Evicted, no_help};
 use crate::sidecarset::controller::facts::hashed;
 use crate::sidecarset::controller::in_place_state::{ContainerStatus, InPlaceState, LastStatus};
 use crate::sidecarset::controller::pods::PodKey;
 use crate::sidecarset::controller::records::IN_PLACE_STATE;
-use crate::sidecarset::controller::upgradable::condition;
+use crate::sidecarset::controller::upgradable::{bar_of, barred, condition, kept};
 use engine::pod::in_place::{Change, InPlace, NewImage, in_place};
 use engine::sidecarset::compiled::CompiledSet;
 use engine::snapshot::Snapshot;
@@ -28,6 +32,8 @@ use engine::snapshot::Snapshot;
 pub enum Outcome {
     /// It was changed.
     Changed,
+    /// It was evicted, or may have been.
+    Evicted(Answer),
     /// It has the form already.
     HasIt,
     /// It is gone, or on its way out.
@@ -36,13 +42,22 @@ pub enum Outcome {
     Stale,
     /// `OpenKruise` put the set there: it is left alone.
     OpenKruise,
-    /// Only a new pod can have the form; why.
+    /// Only a new pod can have the form, and it is not evicted for it; why.
     NewPodOnly(String),
+    /// Only a new pod can have the form, and its workload would create one that has it; why.
+    Replaceable(String),
+    /// The same, and an earlier leader has found that no more pods of the workload are to be evicted.
+    Barred(String, Bar),
+    /// It may not be evicted now; why, and how long that is to be waited for at least.
+    Blocked(String, Duration),
+    /// No pod may be evicted; what the API server said.
+    Forbidden(String),
     /// It could not be changed; why.
     Failed(String),
 }
 
 /// What a pod was when its change was planned.
+#[allow(clippy::struct_excessive_bools)] // facts that do not depend on each other
 #[derive(Debug, Clone, Copy)]
 pub struct AsPlanned {
     /// Of its uid.
@@ -51,18 +66,35 @@ pub struct AsPlanned {
     pub is_free: bool,
     /// It takes a place in the budget until it is back.
     pub takes_place: bool,
+    /// The set evicts pods that only new ones can follow.
+    pub recreates: bool,
+    /// This is one of them, and is evicted.
+    pub is_evicted: bool,
+    /// It is the first of its workload by this leader.
+    pub is_first: bool,
+}
+
+/// That a pod's condition says what it is to say.
+#[derive(Debug, PartialEq, Eq)]
+struct Noted {
+    /// The version of the pod since.
+    version: String,
+    /// Whether no other client has written the pod since it was read.
+    is_as_read: bool,
 }
 
 /// Changes pods.
 #[derive(Clone)]
 pub struct PodChanger {
     client: Client,
+    // It sends each request once.
+    evicting: Client,
 }
 
 impl PodChanger {
-    /// With this client.
-    pub const fn new(client: Client) -> Self {
-        Self { client }
+    /// With this client, and one that sends each request once.
+    pub const fn new(client: Client, evicting: Client) -> Self {
+        Self { client, evicting }
     }
 
     fn pods(&self, namespace: &str) -> Api<Pod> {
@@ -88,16 +120,15 @@ impl PodChanger {
             return Outcome::Stale;
         }
         let change = match in_place(&pod, &key.namespace, &set.name, snapshot) {
+            // It changed meanwhile, and is planned again.
+            Ok(InPlace::Change(_)) if planned.is_evicted => return Outcome::Stale,
             Ok(InPlace::Change(change)) => change,
-            Ok(InPlace::NewPodOnly(why)) => {
-                self.note(key, &pod, &set.name, Some(&why)).await;
-                return Outcome::NewPodOnly(why);
-            }
+            Ok(InPlace::NewPodOnly(why)) => return self.new_pod_only(set, (key, &pod), why, planned, snapshot).await,
             Ok(InPlace::OpenKruise) => return Outcome::OpenKruise,
             Err(unserved) => return Outcome::Failed(unserved.to_string()),
         };
         if change.images.is_empty() && change.annotations.is_empty() {
-            self.note(key, &pod, &set.name, None).await;
+            drop(self.note(key, &pod, &set.name, None).await);
             return Outcome::HasIt;
         }
         let patch = patch(&pod, set, &change, planned.takes_place, Timestamp::now());
@@ -110,8 +141,82 @@ impl PodChanger {
             }
             Err(failure) => return failure.outcome(),
         }
-        self.note(key, &pod, &set.name, None).await;
+        drop(self.note(key, &pod, &set.name, None).await);
         Outcome::Changed
+    }
+
+    /// Judges a pod that only a new one can follow, says in its condition what was found, and evicts it if that is planned.
+    async fn new_pod_only(
+        &self,
+        set: &CompiledSet,
+        (key, pod): (&PodKey, &Value),
+        why: String,
+        planned: AsPlanned,
+        snapshot: &Snapshot,
+    ) -> Outcome {
+        let no_help = if planned.recreates { no_help(pod, key, &set.name, snapshot) } else { Ok(None) };
+        let why = match no_help {
+            Ok(None) => why,
+            Ok(Some(reason)) => {
+                let why = kept(&reason, &why);
+                drop(self.note(key, pod, &set.name, Some(&why)).await);
+                return Outcome::NewPodOnly(why);
+            }
+            Err(unserved) => return Outcome::Failed(unserved.to_string()),
+        };
+        // Once this leader has seen what new pods of the workload have, it knows better.
+        let bar = bar_of(pod, &set.name, &set.hash)
+            .filter(|_| planned.recreates && (planned.is_first || !planned.is_evicted));
+        if let Some(bar) = bar {
+            let said = barred(bar, &set.hash, &why);
+            drop(self.note(key, pod, &set.name, Some(&said)).await);
+            return Outcome::Barred(why, bar);
+        }
+        let noted = self.note(key, pod, &set.name, Some(&why)).await;
+        match noted {
+            _ if !planned.recreates => Outcome::NewPodOnly(why),
+            _ if !planned.is_evicted => Outcome::Replaceable(why),
+            // The next leader knows by the condition which pods may have been evicted.
+            Err(outcome) => outcome,
+            // What it was judged by may be no more.
+            Ok(Noted { is_as_read: false, .. }) => Outcome::Stale,
+            Ok(Noted { version, .. }) => self.evict(key, pod, &version).await,
+        }
+    }
+
+    /// Evicts the pod that was read, at this version. The API server refuses while a `PodDisruptionBudget` does not allow it.
+    async fn evict(&self, key: &PodKey, pod: &Value, version: &str) -> Outcome {
+        let uid = pod.get("metadata").and_then(|metadata| metadata.get("uid")?.as_str()).unwrap_or_default();
+        match eviction::evict(&self.evicting, key, uid, version).await {
+            Evicted::Yes(at) => Outcome::Evicted(Answer::Evicted(at)),
+            // Until it is known that it was not, it counts as evicted.
+            Evicted::Unknown(why) => {
+                tracing::warn!(namespace = &*key.namespace, name = &*key.name, why, "A pod may have been evicted");
+                Outcome::Evicted(Answer::Unknown)
+            }
+            Evicted::Gone => Outcome::Gone,
+            Evicted::Stale => Outcome::Stale,
+            Evicted::Blocked(why, after) => Outcome::Blocked(why, after.unwrap_or_default()),
+            Evicted::Forbidden(why) => Outcome::Forbidden(why),
+            Evicted::Refused(why) => Outcome::Failed(why),
+        }
+    }
+
+    /// Whether the pod of this uid is there, and does not end; nothing if that is not known.
+    pub async fn is_there(&self, key: &PodKey, uid: u64) -> Option<bool> {
+        match self.read(key, uid).await {
+            Ok(found) => Some(found.is_some()),
+            Err(failure) => (failure.outcome() == Outcome::Gone).then_some(false),
+        }
+    }
+
+    /// Says in the condition of a pod why it is not evicted. Returns whether it says so.
+    pub async fn tell(&self, set: &str, key: &PodKey, uid: u64, why: &str) -> bool {
+        match self.read(key, uid).await {
+            Ok(Some(pod)) => self.note(key, &pod, set, Some(why)).await.is_ok(),
+            Ok(None) => true,
+            Err(_) => false,
+        }
     }
 
     /// The pod of this uid as it is stored, with fields that this build does not know; nothing where it is gone or ends.
@@ -128,35 +233,45 @@ impl PodChanger {
     /// Takes the set out of the condition of a pod that has the current form by now.
     pub async fn clear(&self, set: &str, key: &PodKey, uid: u64) {
         if let Ok(Some(pod)) = self.read(key, uid).await {
-            self.note(key, &pod, set, None).await;
+            drop(self.note(key, &pod, set, None).await);
         }
     }
 
     /// Writes into the pod's condition why the set cannot be updated in it, or that it can, where that is not said already. What the
-    /// condition says of other sets stays: a pod that is another by now is read once more.
-    async fn note(&self, key: &PodKey, pod: &Value, set: &str, why: Option<&str>) {
+    /// condition says of other sets stays: a pod that is another by now is read once more. Returns the version of the pod, which says so.
+    async fn note(&self, key: &PodKey, pod: &Value, set: &str, why: Option<&str>) -> Result<Noted, Outcome> {
         let mut pod = Cow::Borrowed(pod);
         for _ in 0..2 {
-            let Some(condition) = condition(&pod, set, why, Timestamp::now()) else { return };
             let metadata = pod.get("metadata").unwrap_or(&Value::Null);
-            let uid = metadata.get("uid").and_then(Value::as_str).map(hashed).unwrap_or_default();
-            let version = json!({"uid": metadata.get("uid"), "resourceVersion": metadata.get("resourceVersion")});
+            let text = |field: &str| metadata.get(field).and_then(Value::as_str).unwrap_or_default();
+            let (uid, version) = (hashed(text("uid")), text("resourceVersion"));
+            let is_as_read = matches!(pod, Cow::Borrowed(_));
+            let Some(condition) = condition(&pod, set, why, Timestamp::now()) else {
+                return Ok(Noted { version: version.to_owned(), is_as_read });
+            };
+            let version = json!({"uid": metadata.get("uid"), "resourceVersion": version});
             let patch = json!({"metadata": version, "status": {"conditions": [condition]}});
             let (params, patch) = (patching(SIDECARSET), Patch::Strategic(&patch));
             let written = in_time(self.pods(&key.namespace).patch_status(&key.name, &params, &patch)).await;
             match written.map_err(|failure| failure.outcome()) {
+                Ok(written) => {
+                    let version = written.metadata.resource_version.unwrap_or_default();
+                    return Ok(Noted { version, is_as_read });
+                }
                 Err(Outcome::Stale) => match self.read(key, uid).await {
                     Ok(Some(newer)) => pod = Cow::Owned(newer),
-                    _ => return,
+                    Ok(None) => return Err(Outcome::Gone),
+                    Err(failure) => return Err(failure.outcome()),
                 },
                 Err(Outcome::Failed(why)) => {
                     let (namespace, name) = (&*key.namespace, &*key.name);
                     tracing::warn!(namespace, name, why, "A pod's condition cannot be written");
-                    return;
+                    return Err(Outcome::Failed(format!("its condition cannot be written: {why}")));
                 }
-                _ => return,
+                Err(outcome) => return Err(outcome),
             }
         }
+        Err(Outcome::Stale)
     }
 }
 
@@ -198,7 +313,7 @@ impl From<kube::Error> for Failure {
 
 /// Whether the API server could not call a webhook, which it reports with code 500 before it writes anything
 /// (`ErrCallingWebhook` in `k8s.io/apiserver`). Other errors of its own may come after the write.
-fn is_of_webhook(message: &str) -> bool {
+pub fn is_of_webhook(message: &str) -> bool {
     message.contains("failed calling webhook")
 }
 

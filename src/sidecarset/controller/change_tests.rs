@@ -25,7 +25,7 @@ fn pod(annotations: Value, conditions: Value) -> Value {
 }
 
 fn planned(is_free: bool) -> AsPlanned {
-    AsPlanned { uid: hashed("u"), is_free, takes_place: !is_free }
+    AsPlanned { uid: hashed("u"), is_free, takes_place: !is_free, recreates: false, is_evicted: false, is_first: false }
 }
 
 fn at() -> Timestamp {
@@ -103,7 +103,8 @@ fn answering(pod: Value, conflicts: usize) -> (PodChanger, Arc<AtomicUsize>) {
         *response.status_mut() = if is_conflict { http::StatusCode::CONFLICT } else { http::StatusCode::OK };
         async move { Ok::<_, std::convert::Infallible>(response) }
     });
-    (PodChanger::new(Client::new(service, "default")), requests)
+    let client = Client::new(service, "default");
+    (PodChanger::new(client.clone(), client), requests)
 }
 
 /// Between the plan and the patch a pod that was starting may have become ready.
@@ -163,7 +164,8 @@ async fn a_pod_that_somebody_else_writes_is_read_once_more_at_once_and_then_plan
 async fn a_condition_that_another_set_writes_meanwhile_is_read_again() {
     for (conflicts, requests) in [(0, 1), (1, 3)] {
         let (changer, asked) = answering(pod(json!({}), json!([])), conflicts);
-        changer.note(&key(), &pod(json!({}), json!([])), "a", Some("env")).await;
+        let noted = changer.note(&key(), &pod(json!({}), json!([])), "a", Some("env")).await;
+        assert_eq!(noted, Ok(Noted { version: "7".to_owned(), is_as_read: conflicts == 0 }));
         assert_eq!(asked.load(Ordering::SeqCst), requests, "{conflicts} conflicts");
     }
 }

@@ -3,9 +3,11 @@
 use jiff::Timestamp;
 
 use crate::controller::conditions::{since, whole_seconds};
+use crate::sidecarset::controller::bar::Barred;
 use crate::sidecarset::controller::count::Counts;
 use crate::sidecarset::controller::memory::{Memory, OVERDUE_AFTER};
 use crate::sidecarset::controller::pods::PodKey;
+use crate::sidecarset::controller::progress;
 use crate::sidecarset::controller::replicas::Knowledge;
 use crate::sidecarset::rollout::Waits;
 use engine::sidecarset::api::{Condition, SidecarSetStatus};
@@ -31,6 +33,8 @@ pub struct Found<'f> {
     pub counts: Counts,
     /// Why no more pods are touched now.
     pub waits: Waits,
+    /// Workloads of which no more pods are evicted.
+    pub barred: &'f Barred,
     /// What is remembered of pods.
     pub memory: &'f Memory,
     /// The first pod that lacks the set.
@@ -120,57 +124,7 @@ fn available(found: &Found<'_>) -> Statement {
 }
 
 fn progressing(found: &Found<'_>) -> Statement {
-    let Counts { matched_pods, updated_pods, updated_ready_pods, .. } = found.counts;
-    let so_far = format!("{updated_pods} of {matched_pods} pods carry the current form");
-    let (status, reason, message) = match &found.waits {
-        Waits::Done if updated_ready_pods == matched_pods => {
-            ("True", "Complete", format!("{so_far}, and all of them are ready."))
-        }
-        Waits::Done => ("True", "WaitingForPods", format!("{so_far}; {updated_ready_pods} of them are ready.")),
-        Waits::NotUpdate => {
-            let why = "running pods are not updated (spec.updateStrategy.type: NotUpdate)";
-            ("False", "NotUpdate", format!("{so_far}; {why}."))
-        }
-        Waits::Paused => ("False", "Paused", format!("{so_far}; the rollout is paused (spec.updateStrategy.paused).")),
-        Waits::Kept => {
-            let why = "spec.updateStrategy keeps the others (partition, selector)";
-            ("False", "Kept", format!("{so_far}; {why}."))
-        }
-        Waits::MaxUnavailable(most) => {
-            let why =
-                format!("{most} may be unavailable at a time, and as many are (spec.updateStrategy.maxUnavailable)");
-            ("True", "WaitingForPods", format!("{so_far}; {why}."))
-        }
-        Waits::MaxUnavailablePerOwner => {
-            let why =
-                "of one workload as many pods are unavailable as may be (spec.updateStrategy.maxUnavailablePerOwner)";
-            ("True", "WaitingForPods", format!("{so_far}; {why}."))
-        }
-        Waits::Disruption(namespace, name) => {
-            let why = format!("PodDisruptionBudget {namespace}/{name} allows no further disruption now");
-            ("True", "WaitingForDisruptionBudget", format!("{so_far}; {why}."))
-        }
-        Waits::NewPodOnly => {
-            let why = "the others can only be created anew";
-            ("False", "NewPodsOnly", format!("{so_far}; {why}."))
-        }
-        Waits::OpenKruise => {
-            let why = "the others were injected by OpenKruise and stay as they are until they are created anew";
-            ("False", "InjectedByOpenKruise", format!("{so_far}; {why}."))
-        }
-        Waits::Failed => {
-            ("False", "Failing", format!("{so_far}; the others could not be changed and are tried again."))
-        }
-        Waits::UnknownDisruptions(why) => {
-            let why = format!("no pod is changed while PodDisruptionBudgets cannot be listed: {}", shortened(why));
-            ("False", "Failing", format!("{so_far}; {why}."))
-        }
-        Waits::Unreadable => {
-            let why = "no pod is changed, as spec.updateStrategy cannot be read (selector, partition); correct it";
-            ("False", "InvalidStrategy", format!("{so_far}; {why}."))
-        }
-        Waits::Nothing => ("True", "RollingOut", format!("{so_far}.")),
-    };
+    let (status, reason, message) = progress::of(found);
     Statement { type_: PROGRESSING, status, reason, message }
 }
 
@@ -187,6 +141,17 @@ fn degraded(found: &Found<'_>) -> Statement {
         let how = "Create them anew";
         let first = format!("{} first ({})", named(first), shortened(why));
         texts.push(format!("{pods} pods cannot take the current form while they run, {first}. {how}."));
+    }
+    if let (workloads @ 1.., Some(first)) = &found.barred.not_replaced {
+        reasons.push("PodsNotReplaced");
+        let what = format!("{workloads} workloads have not replaced a pod that was evicted, {} first", named(first));
+        texts.push(format!("{what}. No more of their pods are evicted until they have a new one."));
+    }
+    if let (workloads @ 1.., Some(first)) = &found.barred.outdated {
+        reasons.push("NewPodsOutdated");
+        let what = format!("New pods of {workloads} workloads lack the current form, as {}", named(first));
+        let how = "Look for an older form of the set in their templates, or for another webhook";
+        texts.push(format!("{what}. No more of their pods are evicted until the set changes. {how}."));
     }
     if let (pods @ 1.., Some((first, why))) = found.memory.failures() {
         reasons.push("PodsFailing");
@@ -215,11 +180,13 @@ fn conflict(found: &Found<'_>) -> Statement {
     }
 }
 
-fn named(pod: &PodKey) -> String {
+/// Namespace and name.
+pub fn named(pod: &PodKey) -> String {
     format!("{}/{}", pod.namespace, pod.name)
 }
 
-fn shortened(text: &str) -> String {
+/// The text, or its beginning.
+pub fn shortened(text: &str) -> String {
     match text.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
         None => text.to_owned(),
@@ -242,7 +209,17 @@ pub fn news(old: &[Condition], new: &[Condition]) -> Vec<(bool, String, String)>
             before.is_none_or(|before| (&before.status, &before.reason) != (&condition.status, &condition.reason));
         let warns = match (condition.type_.as_str(), condition.status.as_str(), condition.reason.as_str()) {
             (DEGRADED | CONFLICT, "True", _)
-            | (PROGRESSING, "False", "Failing" | "InvalidStrategy" | "NewPodsOnly") => true,
+            | (
+                PROGRESSING,
+                "False",
+                "Failing"
+                | "InvalidStrategy"
+                | "NewPodsOnly"
+                | "EvictionForbidden"
+                | "SeveralDisruptionBudgets"
+                | "PodsNotReplaced"
+                | "NewPodsOutdated",
+            ) => true,
             (PROGRESSING, "False", "Paused") | (READY, "False", "InjectionPaused") => false,
             // Not for a set that has never had a pod to follow.
             (PROGRESSING, "True", "Complete") if before.is_some_and(|before| before.reason != "Complete") => false,
@@ -273,10 +250,13 @@ mod tests {
         uninjected_pods: 0,
     };
 
+    const NONE: &Barred = &Barred { outdated: (0, None), not_replaced: (0, None) };
+
     fn found<'f>(memory: &'f Memory, knowledge: &'f Knowledge) -> Found<'f> {
         Found {
             counts: COUNTS,
             waits: Waits::Done,
+            barred: NONE,
             memory,
             uninjected: None,
             paused: false,
@@ -348,6 +328,20 @@ mod tests {
             "Degraded=True PodsUninjected: 2 selected pods lack the set, default/p first. Pods that run already are never injected: \
              create them anew. 1 pods cannot take the current form while they run, default/p first (container \"a\" differs in env). \
              Create them anew."
+        );
+    }
+
+    #[test]
+    fn workloads_whose_pods_are_not_evicted_any_more_are_named_and_why() {
+        let (memory, knowledge) = (Memory::default(), Knowledge::All(1));
+        let key = |name: &str| Some(PodKey::of(&pod(name, "web", &[], true)));
+        let barred = Barred { outdated: (1, key("new")), not_replaced: (2, key("old")) };
+        let found = Found { barred: &barred, ..found(&memory, &knowledge) };
+        assert_eq!(
+            texts(&found)[3],
+            "Degraded=True PodsNotReplaced: 2 workloads have not replaced a pod that was evicted, default/old first. No more of their \
+             pods are evicted until they have a new one. New pods of 1 workloads lack the current form, as default/new. No more of \
+             their pods are evicted until the set changes. Look for an older form of the set in their templates, or for another webhook."
         );
     }
 

@@ -1,6 +1,7 @@
 //! What rollouts read of a pod, in a few bytes.
 
 use std::hash::{DefaultHasher, Hash, Hasher as _};
+use std::time::Duration;
 
 use kube::ResourceExt as _;
 
@@ -27,15 +28,27 @@ pub struct PodFacts {
     pub is_assigned: bool,
     /// Whether it is to end, as the pods of Jobs are.
     pub ends: bool,
+    /// Whether its controller may create no new pod while another one is not ready, as a `StatefulSet`.
+    pub is_ordered: bool,
 }
 
-/// After so many seconds every controller has seen that a pod is not ready.
-const LONG_UNREADY: u32 = 10;
+/// After so long every controller has seen that a pod is not ready.
+const LONG_UNREADY: Duration = Duration::from_secs(10);
 
 impl PodFacts {
     /// Whether the readiness is so old, by this clock, that every controller has seen it.
     pub fn is_long_unready(&self) -> bool {
-        seconds(jiff::Timestamp::now().as_second()).saturating_sub(self.ready_since) >= LONG_UNREADY
+        self.is_unready_for(LONG_UNREADY)
+    }
+
+    /// Whether the readiness of a pod that is not ready is so old, by this clock.
+    pub fn is_unready_for(&self, time: Duration) -> bool {
+        u64::from(seconds_now().saturating_sub(self.ready_since)) >= time.as_secs()
+    }
+
+    /// Whether the pod was created so long ago, by this clock.
+    pub fn is_older_than(&self, time: Duration) -> bool {
+        u64::from(seconds_now().saturating_sub(self.created)) >= time.as_secs()
     }
 
     /// Of a pod.
@@ -62,6 +75,7 @@ impl PodFacts {
             },
             is_assigned: !node.is_empty(),
             ends: matches!(policy, Some("Never" | "OnFailure")) || controller.is_some_and(|owner| owner.kind == "Job"),
+            is_ordered: controller.is_some_and(|owner| owner.kind == "StatefulSet"),
         }
     }
 }
@@ -71,6 +85,11 @@ pub fn hashed(value: impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);
     hasher.finish().max(1)
+}
+
+/// The time by this clock, in seconds since 1970.
+pub fn seconds_now() -> u32 {
+    seconds(jiff::Timestamp::now().as_second())
 }
 
 fn seconds(seconds: i64) -> u32 {

@@ -1,7 +1,7 @@
 //! What the controller remembers of pods that it has touched, or tried to, until the watch shows it. It is lost with the leader: the
 //! next one finds out again.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -29,6 +29,8 @@ pub struct Memory {
     pods: HashMap<PodKey, Remembered>,
     // Pods that a rollout took down, as they were seen last.
     touched: HashMap<PodKey, Touched>,
+    // Pods that are to be evicted in turn, or are evicted already, or whose workloads are barred.
+    evictable: HashSet<PodKey>,
 }
 
 /// A pod that a rollout took down.
@@ -46,8 +48,21 @@ struct Touched {
 struct Remembered {
     uid: u64,
     hash: Box<str>,
-    what: What,
+    what: Option<What>,
     judged: Option<Judged>,
+    // It stays while the pod is judged anew: the next failure makes the pause longer.
+    failure: Option<Failure>,
+}
+
+/// That a pod could not be changed, or evicted.
+#[derive(Debug)]
+struct Failure {
+    // Until then it is not tried again.
+    until: Instant,
+    times: u32,
+    why: String,
+    // By `PodDisruptionBudget`s, or the load of the API server, which pass.
+    is_blocked: bool,
 }
 
 /// What a judgement on a pod was made from.
@@ -80,51 +95,90 @@ impl Judged {
     }
 }
 
-/// What became of a pod.
+/// What was found of a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
     /// Only a new pod can have the form; why.
     NewPodOnly(String),
+    /// The same, and the pod may be evicted for it: its workload would create one that has the form.
+    Replaceable(String),
     /// It has the form, as it is stored.
     HasIt,
     /// `OpenKruise` put the set there.
     OpenKruise,
-    /// It could not be changed, and is tried again at that time; how often it failed, and why.
-    Failed(Instant, u32, String),
 }
 
 impl Memory {
-    /// Remembers what became of a pod of this uid that was to get the form of this hash.
+    /// Remembers what was found of a pod of this uid.
+    #[cfg(test)]
     pub fn note(&mut self, key: &PodKey, uid: u64, hash: &str, what: What) {
-        self.pods.insert(key.clone(), Remembered { uid, hash: hash.into(), what, judged: None });
+        self.remembered(key, uid, hash).what = Some(what);
     }
 
     /// Remembers what was found of a pod, until the pod or the sets that may select it are others than in this snapshot.
     pub fn note_judgement(&mut self, member: &Member, hash: &str, what: What, snapshot: &Snapshot) {
-        let (uid, judged) = (member.1.facts.uid, Some(Judged::of(member, snapshot)));
-        self.pods.insert(member.0.clone(), Remembered { uid, hash: hash.into(), what, judged });
+        let judged = Some(Judged::of(member, snapshot));
+        let remembered = self.remembered(&member.0, member.1.facts.uid, hash);
+        (remembered.what, remembered.judged) = (Some(what), judged);
     }
 
     /// Remembers a failure, which makes the next pause longer.
     pub fn note_failure(&mut self, key: &PodKey, uid: u64, hash: &str, why: String, now: Instant) {
-        let before = match self.of(key, uid, hash) {
-            Some(What::Failed(_, failures, _)) => *failures,
-            _ => 0,
-        };
-        let pause =
-            FIRST_PAUSE.saturating_mul(1_u32.checked_shl(before.min(16)).unwrap_or(u32::MAX)).min(LONGEST_PAUSE);
-        self.note(key, uid, hash, What::Failed(now + pause, before.saturating_add(1), why));
+        self.fail(key, uid, hash, now, (why, false, Duration::ZERO));
+    }
+
+    /// Remembers that the pod may not be evicted now, and for so long at least.
+    pub fn note_blocked(&mut self, key: &PodKey, uid: u64, hash: &str, (why, after): (String, Duration), now: Instant) {
+        self.fail(key, uid, hash, now, (why, true, after));
+    }
+
+    fn fail(
+        &mut self,
+        key: &PodKey,
+        uid: u64,
+        hash: &str,
+        now: Instant,
+        (why, is_blocked, at_least): (String, bool, Duration),
+    ) {
+        let remembered = self.remembered(key, uid, hash);
+        let before = remembered.failure.as_ref().map_or(0, |failure| failure.times);
+        let pause = FIRST_PAUSE.saturating_mul(1_u32.checked_shl(before.min(16)).unwrap_or(u32::MAX));
+        let pause = pause.max(at_least).min(LONGEST_PAUSE);
+        let times = before.saturating_add(1);
+        remembered.failure = Some(Failure { until: now + pause, times, why, is_blocked });
     }
 
     /// Remembers that a pod was not what the watch had shown, which is no failure: it is planned again after a moment.
     pub fn note_wait(&mut self, key: &PodKey, uid: u64, hash: &str, now: Instant) {
-        self.note(key, uid, hash, What::Failed(now + FIRST_PAUSE, 0, String::new()));
+        let failure = &mut self.remembered(key, uid, hash).failure;
+        let until = now + FIRST_PAUSE;
+        match failure {
+            Some(before) => before.until = before.until.max(until),
+            None => *failure = Some(Failure { until, times: 0, why: String::new(), is_blocked: false }),
+        }
     }
 
-    /// What is remembered of the pod, if it is the same one and was to get this form.
-    fn of(&self, key: &PodKey, uid: u64, hash: &str) -> Option<&What> {
-        let found = self.pods.get(key).filter(|found| found.uid == uid && &*found.hash == hash)?;
-        Some(&found.what)
+    /// What is remembered of the pod, if it is the same one and was to get this form; else nothing yet.
+    fn remembered(&mut self, key: &PodKey, uid: u64, hash: &str) -> &mut Remembered {
+        let new = || Remembered { uid, hash: hash.into(), what: None, judged: None, failure: None };
+        let remembered = self.pods.entry(key.clone()).or_insert_with(new);
+        if remembered.uid != uid || *remembered.hash != *hash {
+            *remembered = new();
+        }
+        remembered
+    }
+
+    /// The same, to read.
+    fn of(&self, key: &PodKey, uid: u64, hash: &str) -> Option<&Remembered> {
+        self.pods.get(key).filter(|found| found.uid == uid && &*found.hash == hash)
+    }
+
+    /// Why only a new pod can have the form, where the pod may be evicted for it.
+    pub fn why_replaceable(&self, key: &PodKey, uid: u64, hash: &str) -> Option<&str> {
+        match self.of(key, uid, hash)?.what.as_ref()? {
+            What::Replaceable(why) => Some(why),
+            What::NewPodOnly(_) | What::HasIt | What::OpenKruise => None,
+        }
     }
 
     /// Forgets pods that are gone, or are others, or have the form by now, and judgements that may be another by now.
@@ -135,10 +189,11 @@ impl Memory {
         let known: HashMap<&PodKey, &Member> = carrying.iter().map(|member| (&member.0, member)).collect();
         self.pods.retain(|key, remembered| {
             let Some(member) = known.get(key) else { return false };
+            if remembered.judged.as_mut().is_some_and(|judged| !judged.holds(member, snapshot)) {
+                (remembered.what, remembered.judged) = (None, None);
+            }
             let is_same = member.1.facts.uid == remembered.uid && member.1.hash_of(set) != Some(hash);
-            is_same
-                && &*remembered.hash == hash
-                && remembered.judged.as_mut().is_none_or(|judged| judged.holds(member, snapshot))
+            is_same && &*remembered.hash == hash && (remembered.what.is_some() || remembered.failure.is_some())
         });
     }
 
@@ -156,15 +211,19 @@ impl Memory {
         if let Some((_, takes_place)) = given {
             (is_settled, is_touched) = (false, takes_place);
         }
-        let form = match self.of(key, facts.uid, hash) {
+        let remembered = self.of(key, facts.uid, hash);
+        let failure = remembered.and_then(|it| it.failure.as_ref()).filter(|failure| failure.until > now);
+        let form = match remembered.and_then(|it| it.what.as_ref()) {
             _ if pod.hash_of(set) == Some(hash) => Form::Updated,
             _ if pod.hash_of(set) == Some(BY_OPENKRUISE) => Form::OpenKruise,
             _ if given.is_some_and(|(given, _)| given == hash) => Form::Updated,
             Some(What::HasIt) => Form::Updated,
             Some(What::NewPodOnly(_)) => Form::NewPodOnly,
             Some(What::OpenKruise) => Form::OpenKruise,
-            Some(What::Failed(until, ..)) if *until > now => Form::Failed,
-            Some(What::Failed(..)) | None => Form::Outdated,
+            _ if failure.is_some_and(|failure| failure.is_blocked) => Form::Blocked,
+            _ if failure.is_some() => Form::Failed,
+            Some(What::Replaceable(_)) => Form::Evictable,
+            None => Form::Outdated,
         };
         PodState {
             namespace: &key.namespace,
@@ -176,6 +235,7 @@ impl Memory {
             is_ready: pod.ready,
             is_touched,
             is_overdue: false,
+            is_first: false,
             owner: facts.owner,
             created: facts.created,
             ready_since: facts.ready_since,
@@ -217,6 +277,12 @@ impl Memory {
         self.touched = seen;
     }
 
+    /// Takes note of the pods that are evicted, or are to be in turn, or whose workloads are barred: no person has to create them anew, or
+    /// it would be of no use.
+    pub fn note_evictable(&mut self, keys: HashSet<PodKey>) {
+        self.evictable = keys;
+    }
+
     /// How many pods that were changed are not ready for long, and the first of them.
     pub fn overdue(&self) -> (usize, Option<&PodKey>) {
         let overdue = || self.touched.iter().filter(|(_, touched)| touched.is_overdue).map(|(key, _)| key);
@@ -225,34 +291,42 @@ impl Memory {
 
     /// How many pods only a new pod could replace, and of the first of them its key and why.
     pub fn new_pods_only(&self) -> (usize, Option<(&PodKey, &str)>) {
-        self.counted(|what| match what {
-            What::NewPodOnly(why) => Some(why),
+        self.counted(|key, remembered| match &remembered.what {
+            Some(What::NewPodOnly(why) | What::Replaceable(why)) if !self.evictable.contains(key) => Some(why),
             _ => None,
         })
     }
 
     /// The same of pods that could not be changed.
     pub fn failures(&self) -> (usize, Option<(&PodKey, &str)>) {
-        self.counted(|what| match what {
+        self.counted(|_, remembered| match &remembered.failure {
             // The first failure may be a conflict with another writer of the pod.
-            What::Failed(_, failures, why) if *failures > 1 => Some(why),
+            Some(Failure { times, why, is_blocked: false, .. }) if *times > 1 => Some(why),
             _ => None,
         })
     }
 
-    fn counted(&self, why: impl Fn(&What) -> Option<&str>) -> (usize, Option<(&PodKey, &str)>) {
-        let found = self.pods.iter().filter_map(|(key, remembered)| Some((key, why(&remembered.what)?)));
+    /// The same of pods that may not be evicted at this time.
+    pub fn blocked(&self) -> (usize, Option<(&PodKey, &str)>) {
+        self.counted(|_, remembered| {
+            let failure = remembered.failure.as_ref().filter(|failure| failure.is_blocked)?;
+            Some(failure.why.as_str())
+        })
+    }
+
+    fn counted<'m>(
+        &'m self,
+        why: impl Fn(&PodKey, &'m Remembered) -> Option<&'m str>,
+    ) -> (usize, Option<(&'m PodKey, &'m str)>) {
+        let found = self.pods.iter().filter_map(|(key, remembered)| Some((key, why(key, remembered)?)));
         let found: Vec<_> = found.collect();
         (found.len(), found.into_iter().min())
     }
 
-    /// When the next pod that failed is tried again.
-    pub fn next_try(&self) -> Option<Instant> {
-        let times = self.pods.values().filter_map(|remembered| match remembered.what {
-            What::Failed(until, ..) => Some(until),
-            _ => None,
-        });
-        times.min()
+    /// When the next pod that failed is tried again, after `now`.
+    pub fn next_try(&self, now: Instant) -> Option<Instant> {
+        let times = self.pods.values().filter_map(|remembered| Some(remembered.failure.as_ref()?.until));
+        times.filter(|until| *until > now).min()
     }
 }
 

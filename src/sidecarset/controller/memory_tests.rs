@@ -129,7 +129,7 @@ fn a_pod_that_failed_waits_longer_each_time_and_another_form_is_tried_at_once() 
     for _ in 0..30 {
         memory.note_failure(&old.0, old.1.facts.uid, "new", "refused".to_owned(), now);
         assert_eq!(form(&memory, &old, now), Form::Failed);
-        let pause = memory.next_try().unwrap().duration_since(now);
+        let pause = memory.next_try(now).unwrap().duration_since(now);
         assert!(pause >= last && pause <= LONGEST_PAUSE);
         last = pause;
     }
@@ -137,6 +137,57 @@ fn a_pod_that_failed_waits_longer_each_time_and_another_form_is_tried_at_once() 
     assert_eq!(form(&memory, &old, now + LONGEST_PAUSE), Form::Outdated);
     assert_eq!(memory.state(("a", "newer"), &old, &Ledger::default(), now).form, Form::Outdated);
     assert_eq!(memory.failures().0, 1);
+}
+
+/// As where an eviction is refused, and the pod is judged again meanwhile.
+#[test]
+fn a_pod_that_is_judged_anew_keeps_the_count_of_its_failures() {
+    let (now, old, snapshot) = (Instant::now(), member("p", "old"), Snapshot::default());
+    let (key, uid, mut memory) = (&old.0, old.1.facts.uid, Memory::default());
+    let judge = |memory: &mut Memory| {
+        memory.note_judgement(&old, "new", What::Replaceable("env".to_owned()), &snapshot);
+    };
+    judge(&mut memory);
+    assert_eq!(form(&memory, &old, now), Form::Evictable);
+    let mut last = Duration::ZERO;
+    for _ in 0..10 {
+        memory.note_failure(key, uid, "new", "refused".to_owned(), now);
+        judge(&mut memory);
+        memory.note_wait(key, uid, "new", now);
+        assert_eq!(form(&memory, &old, now), Form::Failed);
+        let pause = memory.next_try(now).unwrap().duration_since(now);
+        assert!(pause > last || pause == LONGEST_PAUSE);
+        last = pause;
+    }
+    assert_eq!(form(&memory, &old, now + LONGEST_PAUSE), Form::Evictable, "it need not be judged again");
+    assert_eq!(memory.next_try(now + LONGEST_PAUSE), None, "nothing is waited for any more");
+    // Another form begins anew.
+    memory.note_failure(key, uid, "newer", "refused".to_owned(), now);
+    assert_eq!(memory.next_try(now).unwrap(), now + FIRST_PAUSE);
+}
+
+#[test]
+fn a_pod_that_may_not_be_evicted_now_is_no_failure_and_waits_as_long_as_the_api_server_says() {
+    let (now, old) = (Instant::now(), member("p", "old"));
+    let mut memory = Memory::default();
+    for (after, pause) in [(0, FIRST_PAUSE), (0, FIRST_PAUSE * 2), (10, Duration::from_secs(10)), (999, LONGEST_PAUSE)]
+    {
+        let why = ("Cannot evict pod".to_owned(), Duration::from_secs(after));
+        memory.note_blocked(&old.0, old.1.facts.uid, "new", why, now);
+        assert_eq!(memory.next_try(now).unwrap(), now + pause);
+    }
+    assert_eq!((form(&memory, &old, now), memory.failures().0, memory.blocked().0), (Form::Blocked, 0, 1));
+}
+
+#[test]
+fn pods_that_are_evicted_in_turn_need_nobody_who_creates_them_anew() {
+    let (old, mut memory) = (member("p", "old"), Memory::default());
+    memory.note(&old.0, old.1.facts.uid, "new", What::Replaceable("env".to_owned()));
+    assert_eq!(memory.new_pods_only().0, 1);
+    memory.note_evictable(HashSet::from([old.0.clone()]));
+    assert_eq!(memory.new_pods_only().0, 0);
+    memory.note_evictable(HashSet::new());
+    assert_eq!(memory.new_pods_only().0, 1);
 }
 
 #[test]

@@ -1,11 +1,17 @@
 //! Follows the pods of each SidecarSet: the status, the revisions, rollouts, and a metric over all. Only the leader does.
 
 pub mod backoff;
+pub mod bar;
+mod brakes;
 pub mod budgets;
 pub mod carried;
+mod carry_out;
 mod change;
 pub mod conditions;
 pub mod count;
+pub mod evicted;
+mod eviction;
+pub mod evictions;
 pub mod facts;
 pub mod history;
 pub mod in_place_state;
@@ -19,16 +25,20 @@ pub mod packed;
 pub mod pod_state_metric;
 pub mod pods;
 pub mod programmed;
+mod progress;
 pub mod record;
 pub mod records;
 pub mod replicas;
 pub mod revisions;
 mod rollout;
+mod signs;
+mod states;
 mod status;
 pub mod texts;
 pub mod upgradable;
 mod watch;
 pub mod watched_pod;
+pub mod workload;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
@@ -41,7 +51,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::controller::Context;
 use crate::controller::queue::{Queue, add_all};
-use crate::sidecarset::controller::backoff::Backoff;
+use crate::sidecarset::controller::backoff::{Backoff, Lately};
 use crate::sidecarset::controller::conditions::Found;
 use crate::sidecarset::controller::count::Counts;
 use crate::sidecarset::controller::locks::locked;
@@ -87,7 +97,7 @@ pub fn start(context: Context) -> BoxFuture<'static, ()> {
 }
 
 async fn run(context: Context) {
-    let Context { client, metrics, tuning, term, world, coverage, own, .. } = context;
+    let Context { client, client_without_retries, metrics, tuning, term, world, coverage, own, .. } = context;
     let queue = Queue::new(NAME, KIND.into(), PACE, &metrics);
     let pods = Arc::new(Mutex::new(PodIndex::default()));
     let listed = CancellationToken::new();
@@ -109,10 +119,11 @@ async fn run(context: Context) {
             pods: Arc::clone(&pods),
             coverage,
             queue: queue.clone(),
-            rollouts: Rollouts::new(client.clone(), Arc::clone(&pods)),
+            rollouts: Rollouts::new(client.clone(), client_without_retries, Arc::clone(&pods)),
             revisions: Revisions::new(client.clone(), &own.namespace),
             replicas: Replicas::new(client.clone(), own),
             backoff: Backoff::default(),
+            lately: Lately::default(),
             status: StatusWriter::new(client),
             conflicts: Mutex::default(),
         });
@@ -138,6 +149,7 @@ struct Controller {
     revisions: Revisions,
     replicas: Replicas,
     backoff: Backoff,
+    lately: Lately,
     status: StatusWriter,
     conflicts: Mutex<HashMap<String, Conflicts>>,
 }
@@ -152,6 +164,7 @@ impl Controller {
             self.revisions.forget(name);
             self.status.forget(name);
             self.backoff.forget(name);
+            self.lately.forget(name);
             locked(&self.conflicts).remove(name);
             return Ok(None);
         };
@@ -164,31 +177,35 @@ impl Controller {
             return Ok(Some(SNAPSHOT_PAUSE));
         };
         let counts = Counts::of(compiled, set.compiled_generation, &members);
+        let (knowledge, ask_again) = self.knowledge(&set).await;
+        let coverage = self.coverage.borrow().clone();
+        let covered = programmed::covered(compiled, &coverage);
         let revision = self.revisions.keep(&set, compiled, &members.hashes).await;
         let rolled = match &revision {
             Ok(_) => {
-                let rollout = Rollout { set: compiled, members: &members, snapshot: &snapshot };
+                let doubt = self.doubt(&set, compiled, counts, (&knowledge, covered)).await;
+                let new_pods_lack_it = doubt.as_deref();
+                let rollout = Rollout { set: compiled, members: &members, snapshot: &snapshot, new_pods_lack_it };
                 self.rollouts.run(rollout, || self.is_current(compiled)).await
             }
             // No pod gets a form that is not among the revisions.
-            Err(_) => rollout::Result { waits: counts.waits_without_rollout(), again: None },
+            Err(_) => rollout::Result { waits: counts.waits_without_rollout(), ..rollout::Result::default() },
         };
-        let (knowledge, ask_again) = self.knowledge(&set).await;
         let conflicts = self.conflicts(compiled, &snapshot);
         self.tell_rivals(&conflicts);
-        let coverage = self.coverage.borrow().clone();
         let memory = self.rollouts.memory(name);
         let status = {
             let memory = locked(&memory);
             let found = Found {
                 counts,
                 waits: rolled.waits,
+                barred: &rolled.barred,
                 memory: &memory,
                 uninjected: members.uninjected.1.as_ref(),
                 paused: compiled.paused,
                 no_revision: snapshot.pinned.form(name).and_then(|form| form.as_ref().err()).map(String::as_str),
                 knowledge: &knowledge,
-                covered: programmed::covered(compiled, &coverage),
+                covered,
                 conflicts: &conflicts,
             };
             let newest = revision.as_ref().ok().map(|(newest, _)| newest.as_str());
@@ -241,6 +258,30 @@ impl Controller {
         let found = self.replicas.knowledge(set, &self.world).await;
         let again = self.backoff.note(set, &found, Instant::now());
         (found, again)
+    }
+
+    /// Why not every replica may give new pods the form of the set. Of a set that has said once that they do, replicas are asked again
+    /// while pods are to be evicted for it: nothing else shows that the webhook configuration has been deleted since.
+    async fn doubt(
+        &self,
+        set: &SetRecord,
+        compiled: &Arc<CompiledSet>,
+        counts: Counts,
+        (knowledge, covered): (&Knowledge, Option<bool>),
+    ) -> Option<String> {
+        if !knowledge.is_of_all() || covered == Some(false) || compiled.paused {
+            return Some("see the condition Ready".to_owned());
+        }
+        let is_rolled_out = counts.updated_pods == counts.matched_pods;
+        if *knowledge != Knowledge::AsTold || is_rolled_out || !self.rollouts.recreates(compiled) {
+            return None;
+        }
+        if let Some(found) = self.lately.found(set, Instant::now()) {
+            return found;
+        }
+        let found = self.replicas.knowledge(set, &self.world).await.doubt();
+        self.lately.note(set, found.clone(), Instant::now());
+        found
     }
 
     /// A conflict has two sides, and only one of them has changed.

@@ -56,6 +56,8 @@ pub struct PodIndex {
     // Every set that exists has an entry, and no other.
     by_set: HashMap<Arc<str>, BTreeSet<PodKey>>,
     lacking: LackingIndex,
+    // Those with a controller, by the workload that they are of.
+    by_owner: HashMap<u64, BTreeSet<PodKey>>,
     in_flight: BTreeSet<PodKey>,
     texts: Texts,
     clipped: usize,
@@ -119,6 +121,12 @@ impl PodIndex {
         let mut touched = BTreeSet::new();
         if let Some(old) = self.pods.remove(key) {
             self.in_flight.remove(key);
+            if let Some(keys) = self.by_owner.get_mut(&old.facts.owner) {
+                keys.remove(key);
+                if keys.is_empty() {
+                    self.by_owner.remove(&old.facts.owner);
+                }
+            }
             for (set, _) in old.carried.iter() {
                 touched.extend(self.filed(set, |keys| keys.remove(key)));
             }
@@ -129,6 +137,9 @@ impl PodIndex {
             }
             if new.is_in_flight() {
                 self.in_flight.insert(key.clone());
+            }
+            if new.facts.owner != 0 {
+                self.by_owner.entry(new.facts.owner).or_default().insert(key.clone());
             }
             new.share(&mut self.texts);
             self.pods.insert(key.clone(), Arc::new(new));
@@ -178,6 +189,12 @@ impl PodIndex {
     /// What is kept of a pod.
     pub fn get(&self, key: &PodKey) -> Option<&Arc<PodRecord>> {
         self.pods.get(key)
+    }
+
+    /// The pods of a workload, active or not, as far as they are kept.
+    pub fn of_workload(&self, owner: u64) -> impl Iterator<Item = (&PodKey, &Arc<PodRecord>)> {
+        let keys = self.by_owner.get(&owner).into_iter().flatten();
+        keys.filter_map(|key| self.pods.get_key_value(key))
     }
 
     /// The pods of a namespace.
@@ -267,6 +284,30 @@ mod tests {
         touched(&mut index, &pod);
         assert_eq!(index.update(&PodKey::of(&pod), None).len(), 2);
         assert!(index.pods.is_empty() && index.by_set.values().all(BTreeSet::is_empty));
+    }
+
+    #[test]
+    fn the_pods_of_a_workload_are_found_without_those_of_others_and_nothing_is_left_of_it() {
+        let mut index = index_of(&["a"]);
+        let of = |name: &str, owner: &str| {
+            let mut pod = pod(name, "web", &[("a", "1")], true);
+            let owner = serde_json::json!([{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": owner, "uid": "s", "controller": true}]);
+            pod.meta_mut().owner_references = serde_json::from_value(owner).unwrap();
+            pod
+        };
+        for (name, owner) in [("p", "v"), ("q", "v"), ("r", "w")] {
+            touched(&mut index, &of(name, owner));
+        }
+        touched(&mut index, &pod("bare", "web", &[("a", "1")], true));
+        let owner = index.get(&PodKey::of(&of("p", "v"))).unwrap().facts.owner;
+        let names =
+            |index: &PodIndex| index.of_workload(owner).map(|(key, _)| key.name.to_string()).collect::<Vec<_>>();
+        assert_eq!(names(&index), ["p", "q"]);
+        // A label or a new owner may make it one of another workload.
+        touched(&mut index, &of("q", "w"));
+        assert_eq!(names(&index), ["p"]);
+        index.update(&PodKey::of(&of("p", "v")), None);
+        assert_eq!((names(&index).len(), index.by_owner.len()), (0, 1));
     }
 
     #[test]

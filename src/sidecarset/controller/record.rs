@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kube::Resource as _;
 
-use crate::sidecarset::controller::carried::{self, BY_OPENKRUISE, carried};
+use crate::sidecarset::controller::carried::{self, BY_OPENKRUISE, Rank, carried};
 use crate::sidecarset::controller::facts::PodFacts;
 use crate::sidecarset::controller::packed::Packed;
 use crate::sidecarset::controller::records::Records;
@@ -14,6 +14,7 @@ use crate::sidecarset::controller::watched_pod::{SomeSets, WatchedPod};
 use crate::sidecarset::rollout::strategy::Strategy;
 use engine::sidecarset::index::SetIndex;
 use engine::sidecarset::platform::Platform;
+use engine::sidecarset::workload::TEMPLATE_HASH_LABEL;
 use engine::snapshot::Snapshot;
 use engine::snapshot::sets::SetTable;
 
@@ -26,6 +27,8 @@ const MAX_BYTES: usize = 960;
 pub struct Wanted {
     /// Names of sets.
     pub sets: BTreeSet<Arc<str>>,
+    /// Of these, the ones that no pod may evade.
+    pub musts: BTreeSet<Arc<str>>,
     /// Keys of labels.
     pub labels: HashSet<String>,
 }
@@ -36,17 +39,32 @@ impl Wanted {
         let requirements = snapshot.sets.iter().flat_map(|set| set.selector.requirements());
         let of_selectors = requirements.map(|term| term.key().to_owned());
         let of_rollouts = snapshot.sets.iter().flat_map(|set| Strategy::of(set).label_keys());
-        Self { sets: sets.names(), labels: of_selectors.chain(of_rollouts).collect() }
+        // By it pods are seen whose Deployment is replacing them.
+        let of_deployments = [TEMPLATE_HASH_LABEL.to_owned()];
+        let musts = snapshot.sets.iter().filter(|set| set.is_must()).map(|set| set.name.as_str().into()).collect();
+        let labels = of_selectors.chain(of_rollouts).chain(of_deployments).collect();
+        Self { sets: sets.names(), musts, labels }
+    }
+
+    fn rank(&self, set: &str) -> Rank {
+        match set {
+            _ if self.musts.contains(set) => Rank::Mandatory,
+            _ if self.sets.contains(set) => Rank::Existing,
+            _ => Rank::Unknown,
+        }
     }
 }
 
 /// What is kept of a pod.
+#[allow(clippy::struct_excessive_bools)] // facts that do not depend on each other
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PodRecord {
     /// Labels.
     pub labels: Packed,
     /// Neither finished nor on its way out.
     pub active: bool,
+    /// On its way out, and not gone.
+    pub is_terminating: bool,
     /// Running, with the condition Ready.
     pub ready: bool,
     /// The sets in the pod, each with the hash that was recorded.
@@ -76,8 +94,9 @@ impl PodRecord {
         let names: BTreeSet<&str> = pod.containers().map(|container| container.name.as_str()).collect();
         let nothing = Records::default();
         let records = pod.annotations.as_ref().unwrap_or(&nothing);
-        let carried = carried(records, &names, |set| wanted.sets.contains(set));
-        let active = pod.meta().deletion_timestamp.is_none() && !pod.is_in_phase(&["Succeeded", "Failed"]);
+        let carried = carried(records, &names, |set| wanted.rank(set));
+        let is_terminating = pod.meta().deletion_timestamp.is_some();
+        let active = !is_terminating && !pod.is_in_phase(&["Succeeded", "Failed"]);
         if records.is_mirror || (carried.sets.is_empty() && !active) {
             return None;
         }
@@ -85,6 +104,7 @@ impl PodRecord {
         Some(Self {
             labels,
             active,
+            is_terminating,
             ready: pod.is_in_phase(&["Running"]) && pod.has_condition_ready(),
             platform: pod.platform(),
             skip: records.skip.clone(),

@@ -9,6 +9,11 @@ use crate::names::UPGRADABLE;
 
 /// A pod that carries the sets named, ready or not.
 pub fn pod(name: &str, app: &str, sets: &[(&str, &str)], ready: bool) -> WatchedPod {
+    labelled(name, &json!({"app": app}), sets, ready)
+}
+
+/// The same, with these labels.
+pub fn labelled(name: &str, labels: &serde_json::Value, sets: &[(&str, &str)], ready: bool) -> WatchedPod {
     let injected: serde_json::Map<String, serde_json::Value> = sets
         .iter()
         .map(|(set, hash)| ((*set).to_owned(), json!({"hash": hash, "containers": [format!("{set}-c")]})))
@@ -17,7 +22,7 @@ pub fn pod(name: &str, app: &str, sets: &[(&str, &str)], ready: bool) -> Watched
     containers.push(json!({"name": "app"}));
     serde_json::from_value(json!({
         "metadata": {
-            "namespace": "default", "name": name, "labels": {"app": app},
+            "namespace": "default", "name": name, "labels": labels,
             "annotations": {engine::sidecarset::injection::INJECTED_ANNOTATION: json!(injected).to_string()},
         },
         "spec": {"containers": containers, "nodeName": "n"},
@@ -31,7 +36,7 @@ pub fn pod(name: &str, app: &str, sets: &[(&str, &str)], ready: bool) -> Watched
 
 /// What is wanted where these sets exist.
 pub fn wanted(sets: &[&str]) -> Wanted {
-    Wanted { sets: sets.iter().map(|set| Arc::from(*set)).collect(), labels: HashSet::new() }
+    Wanted { sets: sets.iter().map(|set| Arc::from(*set)).collect(), ..Wanted::default() }
 }
 
 #[test]

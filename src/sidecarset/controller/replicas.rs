@@ -14,7 +14,7 @@ use http::header::HOST;
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper_util::rt::TokioIo;
-use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
+use k8s_openapi::api::admissionregistration::v1::{MutatingWebhook, MutatingWebhookConfiguration};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use kube::api::ListParams;
 use kube::{Api, Client};
@@ -58,6 +58,25 @@ pub enum Knowledge {
     Unknown(String),
 }
 
+impl Knowledge {
+    /// Whether every replica goes by the generation.
+    pub const fn is_of_all(&self) -> bool {
+        matches!(self, Self::All(_) | Self::AsTold)
+    }
+
+    /// Why not every replica does, as far as is known.
+    pub fn doubt(self) -> Option<String> {
+        match self {
+            Self::All(_) | Self::AsTold => None,
+            Self::Lacking(replica) => Some(format!("the replica at {replica} does not know this generation")),
+            Self::NotRegistered => {
+                Some("the webhook configuration outrider-mutating has no entry for pods any more".to_owned())
+            }
+            Self::Unknown(why) => Some(why),
+        }
+    }
+}
+
 /// Asks replicas.
 pub struct Replicas {
     slices: Api<EndpointSlice>,
@@ -89,7 +108,7 @@ impl Replicas {
             Ok(None) => return Knowledge::NotRegistered,
             Err(why) => return Knowledge::Unknown(why),
         };
-        // Outside a cluster, where there is no Service, or none that leads anywhere.
+        // Outside a cluster, where the API server calls this process by its address.
         if replicas.is_empty() {
             return Knowledge::All(1);
         }
@@ -112,12 +131,14 @@ impl Replicas {
         {
             return Ok(listed.clone());
         }
-        match timeout(TIMEOUT, self.configurations.get_opt(MUTATING)).await {
-            Ok(Ok(found)) if !found.as_ref().is_some_and(has_entry) => return Ok(self.listed(None)),
-            Ok(Ok(_)) => {}
+        let is_by_service = match timeout(TIMEOUT, self.configurations.get_opt(MUTATING)).await {
+            Ok(Ok(found)) => match found.as_ref().and_then(entry) {
+                Some(entry) => entry.client_config.service.is_some(),
+                None => return Ok(self.listed(None)),
+            },
             Ok(Err(error)) => return Err(format!("The webhook configuration is not known: {}", said(&error))),
             Err(_) => return Err("The webhook configuration is not known: the API server does not answer.".to_owned()),
-        }
+        };
         let of_service = ListParams::default().labels(&format!("{SERVICE_NAME_LABEL}={SERVICE}"));
         let slices = match timeout(TIMEOUT, self.slices.list(&of_service)).await {
             Ok(Ok(slices)) => slices,
@@ -127,7 +148,7 @@ impl Replicas {
         let of_slices = slices.items.iter().map(|slice| self.of_slice(slice)).collect::<Result<Vec<_>, _>>()?;
         let mut replicas: Vec<String> = of_slices.into_iter().flatten().collect();
         // The API server calls a Service, and who answers for it is not known.
-        if replicas.is_empty() && !slices.items.is_empty() {
+        if replicas.is_empty() && (is_by_service || !slices.items.is_empty()) {
             return Err(format!("No replica is ready behind the Service {SERVICE}."));
         }
         replicas.sort();
@@ -190,9 +211,9 @@ impl Replicas {
     }
 }
 
-/// Whether the API server calls a webhook for new pods.
-fn has_entry(configuration: &MutatingWebhookConfiguration) -> bool {
-    configuration.webhooks.iter().flatten().any(|webhook| webhook.name == engine::pod::ENTRY)
+/// The webhook that the API server calls for new pods.
+fn entry(configuration: &MutatingWebhookConfiguration) -> Option<&MutatingWebhook> {
+    configuration.webhooks.iter().flatten().find(|webhook| webhook.name == engine::pod::ENTRY)
 }
 
 /// Whether an answer is about this set and its generation, or a later one.
@@ -269,7 +290,8 @@ mod tests {
 
     /// What is known of the set `a` of the uid `u` at generation 2, which this process knows.
     async fn known(slices: Value) -> Knowledge {
-        known_with(slices, json!([{"name": "pod.outrider.dev"}])).await
+        known_with(slices, json!([{"name": "pod.outrider.dev", "clientConfig": {"url": "https://127.0.0.1:9443"}}]))
+            .await
     }
 
     /// The same where the webhook configuration has these entries.
@@ -301,7 +323,7 @@ mod tests {
         let none = replica("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").await;
         let lacking = |port| Knowledge::Lacking(format!("127.0.0.1:{port}"));
         for (case, ports, expected) in [
-            ("no Service, so nobody but this process", vec![], Knowledge::All(1)),
+            ("called by its address, so nobody but this process", vec![], Knowledge::All(1)),
             ("all know", vec![knows, knows_later], Knowledge::All(2)),
             ("one has an older generation", vec![knows, older], lacking(older)),
             ("one has another set of the name", vec![another], lacking(another)),
@@ -309,11 +331,13 @@ mod tests {
         ] {
             assert_eq!(known(slice(&ports, json!(true))).await, expected, "{case}");
         }
-        assert_eq!(
-            known(slice(&[older], json!(false))).await,
-            Knowledge::Unknown("No replica is ready behind the Service outrider-webhook.".to_owned()),
-            "the API server calls a Service that nobody answers for"
-        );
+        let by_service = json!({"service": {"name": "outrider-webhook", "namespace": "outrider-system"}});
+        let entries = json!([{"name": "pod.outrider.dev", "clientConfig": by_service}]);
+        let nobody = Knowledge::Unknown("No replica is ready behind the Service outrider-webhook.".to_owned());
+        let why = "the API server calls a Service that nobody answers for";
+        assert_eq!(known(slice(&[older], json!(false))).await, nobody, "{why}");
+        assert_eq!(known_with(slice(&[], json!(true)), entries.clone()).await, nobody, "{why}, and without a slice");
+        assert_eq!(known_with(slice(&[knows], json!(true)), entries).await, Knowledge::All(1));
     }
 
     #[tokio::test]
@@ -327,6 +351,11 @@ mod tests {
     #[tokio::test]
     async fn without_an_entry_for_pods_no_replica_is_called() {
         assert_eq!(known_with(slice(&[], json!(true)), json!([])).await, Knowledge::NotRegistered);
+        let doubt = known_with(slice(&[], json!(true)), json!([])).await.doubt().unwrap();
+        assert!(doubt.contains("no entry for pods"), "{doubt}");
+        assert_eq!(known(slice(&[], json!(true))).await.doubt(), None);
+        let doubt = Knowledge::Lacking("r".to_owned()).doubt().unwrap();
+        assert!(doubt.contains("the replica at r does not know"), "{doubt}");
     }
 
     #[tokio::test]

@@ -1,41 +1,44 @@
 //! Carries out rollouts: asks the planner which pods are next, and changes these.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
-use futures::StreamExt as _;
 use kube::Client;
 
+use crate::sidecarset::controller::bar::Barred;
 use crate::sidecarset::controller::budgets::DisruptionBudgets;
-use crate::sidecarset::controller::change::{AsPlanned, Outcome, PodChanger};
+use crate::sidecarset::controller::change::PodChanger;
+use crate::sidecarset::controller::evictions::Evictions;
 use crate::sidecarset::controller::ledger::Ledger;
 use crate::sidecarset::controller::locks::locked;
 use crate::sidecarset::controller::members::{Member, Members};
-use crate::sidecarset::controller::memory::{Memory, What};
-use crate::sidecarset::controller::pods::{PodIndex, PodKey};
-use crate::sidecarset::controller::record::PodRecord;
+use crate::sidecarset::controller::memory::Memory;
+use crate::sidecarset::controller::pods::PodIndex;
+use crate::sidecarset::controller::states::{States, current, hold, untold};
 use crate::sidecarset::rollout::strategy::Strategy;
-use crate::sidecarset::rollout::{Disrupted, Disruptions, Form, Plan, PodState, Waits, plan};
+use crate::sidecarset::rollout::{Disrupted, Disruptions, Form, Plan, Waits, plan};
 use engine::sidecarset::compiled::CompiledSet;
 use engine::snapshot::Snapshot;
 
 /// Pods of one set that are changed at one time.
-const AT_ONCE: usize = 8;
+pub(super) const AT_ONCE: usize = 8;
 /// Pods that one reconcile of a set changes, or tries to change, at most: other sets wait for their turn.
-const MOST: usize = 64;
-/// After so long no more pods are begun in one reconcile.
-const WORK_FOR: Duration = Duration::from_secs(5);
+pub(super) const MOST: usize = 64;
 /// When a set that waits for a `PodDisruptionBudget` is reconciled again: budgets are not watched.
 const DISRUPTION_PAUSE: Duration = Duration::from_secs(2);
 /// When a set with pods in flight is reconciled again, in case the watch never reports them.
 const IN_FLIGHT_PAUSE: Duration = Duration::from_secs(30);
+/// When a set that waits for evictions is reconciled again: for some of it there is no event.
+const EVICTIONS_PAUSE: Duration = Duration::from_secs(5);
 
 /// What came of looking at a set.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Result {
     /// Why no more pods are touched now.
     pub waits: Waits,
+    /// Workloads of which no more pods are evicted.
+    pub barred: Barred,
     /// When to look again if nothing happens before.
     pub again: Option<Duration>,
 }
@@ -49,30 +52,48 @@ pub struct Rollout<'r> {
     pub members: &'r Members,
     /// What decisions read.
     pub snapshot: &'r Snapshot,
+    /// Why not every replica may give new pods this form. Nothing of it is known if pods may be evicted for it.
+    pub new_pods_lack_it: Option<&'r str>,
 }
 
 impl<'r> Rollout<'r> {
-    fn form(&self) -> (&'r str, &'r str) {
+    /// Name and hash of the set.
+    pub fn form(&self) -> (&'r str, &'r str) {
         (&self.set.name, &self.set.hash)
     }
 }
 
-/// A pod that is to be changed, and whether it takes a place in the budget: it serves, or did so when a rollout touched it last.
-type Chosen = (Member, bool);
+/// A pod that is to be changed.
+#[allow(clippy::struct_excessive_bools)] // facts that do not depend on each other
+pub(super) struct Chosen {
+    pub(super) member: Member,
+    // It serves, or did so when a rollout touched it last.
+    pub(super) takes_place: bool,
+    // A new pod is to take its place.
+    pub(super) is_evicted: bool,
+    // It is the first of its workload.
+    pub(super) is_first: bool,
+    // The set evicts pods.
+    pub(super) recreates: bool,
+}
 
 /// The pods that are changed next, and why it is not more.
+#[derive(Default)]
 struct Next {
     update: Vec<Chosen>,
     waits: Waits,
+    // Pods whose conditions are to say that they are not evicted.
+    untold: Vec<(Member, String)>,
 }
 
 /// Carries out rollouts.
 pub struct Rollouts {
-    changer: PodChanger,
-    pods: Arc<Mutex<PodIndex>>,
+    pub(super) changer: PodChanger,
+    pub(super) pods: Arc<Mutex<PodIndex>>,
     // Held from reading what budgets allow until it is taken.
     budgets: tokio::sync::Mutex<DisruptionBudgets>,
-    ledger: Mutex<Ledger>,
+    pub(super) ledger: Mutex<Ledger>,
+    pub(super) evictions: Mutex<Evictions>,
     sets: Mutex<BTreeMap<Arc<str>, OfSet>>,
 }
 
@@ -100,13 +121,14 @@ impl OfSet {
 }
 
 impl Rollouts {
-    /// With this client, for pods of this index.
-    pub fn new(client: Client, pods: Arc<Mutex<PodIndex>>) -> Self {
+    /// With this client, and one that sends each request once, for pods of this index.
+    pub fn new(client: Client, evicting: Client, pods: Arc<Mutex<PodIndex>>) -> Self {
         Self {
-            changer: PodChanger::new(client.clone()),
+            changer: PodChanger::new(client.clone(), evicting),
             pods,
             budgets: tokio::sync::Mutex::new(DisruptionBudgets::new(client)),
             ledger: Mutex::default(),
+            evictions: Mutex::new(Evictions::new(Instant::now())),
             sets: Mutex::default(),
         }
     }
@@ -119,36 +141,39 @@ impl Rollouts {
     /// Forgets a set that is gone.
     pub fn forget(&self, set: &str) {
         locked(&self.sets).remove(set);
+        locked(&self.evictions).forget(set);
     }
 
     /// Touches the pods of a set that are next, while `is_current` says that it is still the same.
     pub async fn run(&self, rollout: Rollout<'_>, is_current: impl Fn() -> bool) -> Result {
         let set = rollout.set;
+        self.verify(set).await;
         let memory = self.memory(&set.name);
         let strategy = locked(&self.sets).entry(set.name.as_str().into()).or_default().strategy(set);
-        let Next { update, waits } = match self.plan(rollout, &strategy, &memory).await {
+        let Next { update, waits, untold } = match self.plan(rollout, &strategy, &memory).await {
             Ok(next) => next,
             // Without the budgets nothing is touched.
             Err(why) => {
                 let waits = Waits::UnknownDisruptions(why);
                 self.pause_for(&set.name, &waits);
-                return Result { waits, again: Some(DISRUPTION_PAUSE) };
+                return Result { waits, again: Some(DISRUPTION_PAUSE), ..Result::default() };
             }
         };
         let are_changed = self.carry_out(rollout, &update, &memory, is_current).await;
         // Others may take the places of those that were not changed.
         let waits = if are_changed { waits } else { Waits::Nothing };
         self.clear(rollout).await;
-        let again = again(&waits, &locked(&memory), Instant::now());
-        Result { waits, again }
+        let are_told = self.tell(rollout, &untold).await;
+        let (memory, evictions) = (locked(&memory), locked(&self.evictions));
+        let owners = || rollout.members.carrying.iter().map(|(_, pod)| pod.facts.owner).collect();
+        let barred = if strategy.recreate { evictions.barred(set, &owners()) } else { Barred::default() };
+        let again = again(&waits, &memory, evictions.are_of(&set.name), Instant::now());
+        Result { waits, barred, again: [again, tell_again(untold.len(), are_told)].into_iter().flatten().min() }
     }
 
-    /// Clears the condition of pods that have the current form: the set may have got back the one that they have.
-    async fn clear(&self, Rollout { set, members, .. }: Rollout<'_>) {
-        let has_it = |pod: &PodRecord| pod.is_refused(&set.name) && pod.hash_of(&set.name) == Some(&*set.hash);
-        let pods = members.carrying.iter().filter(|(_, pod)| has_it(pod)).take(MOST);
-        let cleared: Vec<_> = pods.map(|(key, pod)| self.changer.clear(&set.name, key, pod.facts.uid)).collect();
-        futures::stream::iter(cleared).buffer_unordered(AT_ONCE).collect::<Vec<()>>().await;
+    /// Whether pods are evicted for the set.
+    pub fn recreates(&self, set: &Arc<CompiledSet>) -> bool {
+        locked(&self.sets).entry(set.name.as_str().into()).or_default().strategy(set).recreate
     }
 
     /// The next pods, entered in the ledger.
@@ -161,84 +186,99 @@ impl Rollouts {
         strategy: &Strategy,
         memory: &Mutex<Memory>,
     ) -> std::result::Result<Next, String> {
-        {
-            let mut memory = locked(memory);
-            let members = &rollout.members.carrying;
-            memory.prune(rollout.form(), members, rollout.snapshot);
-            // Most sets have nothing to do, and need no budgets.
-            let none = Disruptions::default();
-            let states = states(rollout, members, &mut memory, &locked(&self.ledger));
-            let planned = plan(&states, strategy, none.beyond(std::iter::empty()));
-            if planned.update.is_empty() {
-                return Ok(Next { update: Vec::new(), waits: planned.waits });
-            }
+        if let Some(nothing) = self.nothing_to_do(rollout, strategy, memory) {
+            return Ok(nothing);
         }
         if let Some(waits) = self.pause(&rollout.set.name) {
-            return Ok(Next { update: Vec::new(), waits });
+            return Ok(Next { waits, ..Next::default() });
         }
         let mut budgets = self.budgets.lock().await;
         let disruptions = budgets.fresh().await?;
+        let mut next = self.plan_within(rollout, strategy, memory, &disruptions);
+        self.begin(rollout, &mut next);
+        if next.update.is_empty() && matches!(next.waits, Waits::Disruption(..) | Waits::SeveralDisruptions(..)) {
+            self.pause_for(&rollout.set.name, &next.waits);
+        }
+        Ok(next)
+    }
+
+    /// What there is to say of a set of which no pod is next, whatever the budgets are: most sets need none.
+    fn nothing_to_do(&self, rollout: Rollout<'_>, strategy: &Strategy, memory: &Mutex<Memory>) -> Option<Next> {
+        let (none, now) = (Disruptions::default(), Instant::now());
+        let (pods, mut memory) = (locked(&self.pods), locked(memory));
+        let (ledger, mut evictions) = (locked(&self.ledger), locked(&self.evictions));
+        let members = &rollout.members.carrying;
+        memory.prune(rollout.form(), members, rollout.snapshot);
+        evictions.update(rollout.set, strategy.recreate, &pods, now);
+        let hold = hold(rollout, strategy, members, &pods, &mut evictions);
+        let vacancies = evictions.vacancies(rollout.set, &pods, now);
+        drop(pods);
+        let states = States::of(rollout, strategy, members, (&mut memory, &ledger), hold, &evictions);
+        let Plan { update, waits } = plan(&states.pods, &vacancies, strategy, none.beyond(std::iter::empty()));
+        let untold =
+            if strategy.recreate { untold(rollout.set, members, &memory, &evictions, MOST) } else { Vec::new() };
+        update.is_empty().then(|| {
+            let waits = states.waits(waits, !vacancies.is_empty());
+            Next { update: Vec::new(), waits, untold }
+        })
+    }
+
+    /// The next pods within these budgets, entered in the ledger.
+    fn plan_within(
+        &self,
+        rollout: Rollout<'_>,
+        strategy: &Strategy,
+        memory: &Mutex<Memory>,
+        disruptions: &Disruptions,
+    ) -> Next {
         let now = Instant::now();
         let (pods, mut memory) = (locked(&self.pods), locked(memory));
-        let mut ledger = locked(&self.ledger);
+        let (mut ledger, mut evictions) = (locked(&self.ledger), locked(&self.evictions));
         // The ledger forgets what these records show, so the plan has to be made from the same ones.
         let members = current(rollout, &pods);
         ledger.prune(&pods, now);
+        evictions.update(rollout.set, strategy.recreate, &pods, now);
         let in_flight = ledger.in_flight(&pods).map(|(key, pod)| Disrupted {
             namespace: &key.namespace,
             labels: &pod.labels,
             some_left_out: pod.some_left_out,
         });
         let left = disruptions.beyond(in_flight);
+        let hold = hold(rollout, strategy, &members, &pods, &mut evictions);
+        let vacancies = evictions.vacancies(rollout.set, &pods, now);
         // The plan is of these records, and the watch waits for the index.
         drop(pods);
-        let states = states(rollout, &members, &mut memory, &ledger);
-        let Plan { update, waits } = plan(&states, strategy, left);
-        let takes_place = |state: &PodState<'_>| state.is_available() || state.is_in_flight();
-        let chosen = |at: usize| Some((members.get(at)?.clone(), takes_place(states.get(at)?)));
-        let mut update: Vec<Chosen> = update.into_iter().filter_map(chosen).collect();
-        let waits = if update.len() > MOST { Waits::Nothing } else { waits };
-        update.truncate(MOST);
-        for ((key, pod), takes_place) in &update {
-            ledger.enter(key, pod.facts.uid, rollout.form(), *takes_place, now);
+        let states = States::of(rollout, strategy, &members, (&mut memory, &ledger), hold, &evictions);
+        let Plan { update, waits } = plan(&states.pods, &vacancies, strategy, left);
+        let waits = if update.len() > MOST { Waits::Nothing } else { states.waits(waits, !vacancies.is_empty()) };
+        let chosen = |at: usize| {
+            let (member, state) = (members.get(at)?.clone(), states.pods.get(at)?);
+            let takes_place = state.is_available() || state.is_in_flight();
+            let (is_evicted, is_first) = (state.form == Form::Evictable, state.is_first);
+            Some(Chosen { member, takes_place, is_evicted, is_first, recreates: strategy.recreate })
+        };
+        let update: Vec<Chosen> = update.into_iter().take(MOST).filter_map(chosen).collect();
+        for Chosen { member, takes_place, .. } in &update {
+            ledger.enter(&member.0, member.1.facts.uid, rollout.form(), *takes_place, now);
         }
-        if update.is_empty() && matches!(waits, Waits::Disruption(..)) {
-            self.pause_for(&rollout.set.name, &waits);
-        }
-        Ok(Next { update, waits })
+        let untold =
+            if strategy.recreate { untold(rollout.set, &members, &memory, &evictions, MOST) } else { Vec::new() };
+        Next { update, waits, untold }
     }
 
-    /// Changes these pods. Returns whether all of them are changed.
-    async fn carry_out(
-        &self,
-        rollout: Rollout<'_>,
-        update: &[Chosen],
-        memory: &Mutex<Memory>,
-        is_current: impl Fn() -> bool,
-    ) -> bool {
-        let (started, mut are_changed) = (Instant::now(), true);
-        for batch in update.chunks(AT_ONCE) {
-            if started.elapsed() > WORK_FOR || !is_current() {
-                for ((key, _), _) in batch {
-                    self.give_back(key, &rollout.set.name);
-                }
-                are_changed = false;
-                continue;
+    /// Enters the evictions among what comes next, with the pods that their workloads have at this moment. One that is not as it was
+    /// planned any more is left out.
+    fn begin(&self, Rollout { set, .. }: Rollout<'_>, next: &mut Next) {
+        let (pods, now) = (locked(&self.pods), Instant::now());
+        let (mut ledger, mut evictions) = (locked(&self.ledger), locked(&self.evictions));
+        let mut noted = HashSet::new();
+        next.update.retain(|Chosen { member, takes_place, is_evicted, .. }| {
+            let stays = !is_evicted || evictions.begin(set, member, *takes_place, (&*pods, &mut noted), now);
+            if !stays {
+                ledger.strike(&member.0, &set.name);
             }
-            let changes: Vec<_> = batch.iter().map(|chosen| self.change(rollout, chosen)).collect();
-            let mut changes = futures::stream::iter(changes).buffer_unordered(AT_ONCE);
-            while let Some((chosen, outcome)) = changes.next().await {
-                are_changed &= outcome == Outcome::Changed;
-                self.note(rollout, chosen, outcome, memory);
-            }
-        }
-        are_changed
-    }
-
-    async fn change<'m>(&self, rollout: Rollout<'_>, chosen: &'m Chosen) -> (&'m Chosen, Outcome) {
-        let ((key, pod), takes_place) = chosen;
-        let as_planned = AsPlanned { uid: pod.facts.uid, is_free: !pod.ready, takes_place: *takes_place };
-        (chosen, self.changer.update(rollout.set, key, as_planned, rollout.snapshot).await)
+            stays
+        });
     }
 
     /// What the set waits for without a further list: what no event reports is not listed for in each reconcile.
@@ -253,79 +293,37 @@ impl Rollouts {
             of_set.waits = Some((Instant::now(), waits.clone()));
         }
     }
-
-    fn give_back(&self, key: &PodKey, set: &str) {
-        locked(&self.ledger).strike(key, set);
-    }
-
-    /// Takes in what became of a pod.
-    fn note(&self, rollout: Rollout<'_>, chosen: &Chosen, outcome: Outcome, memory: &Mutex<Memory>) {
-        let (member, takes_place) = chosen;
-        let (Rollout { set, snapshot, .. }, (key, pod), now) = (rollout, member, Instant::now());
-        let (namespace, name, uid) = (&*key.namespace, &*key.name, pod.facts.uid);
-        tracing::debug!(namespace, name, ?outcome, "Pod of a rollout");
-        if outcome == Outcome::Changed {
-            // The watch has not shown yet what it has.
-            locked(&self.ledger).enter(key, uid, rollout.form(), *takes_place, now);
-            return;
-        }
-        self.give_back(key, &set.name);
-        let mut memory = locked(memory);
-        match outcome {
-            Outcome::HasIt => memory.note_judgement(member, &set.hash, What::HasIt, snapshot),
-            Outcome::OpenKruise => memory.note_judgement(member, &set.hash, What::OpenKruise, snapshot),
-            Outcome::NewPodOnly(why) => memory.note_judgement(member, &set.hash, What::NewPodOnly(why), snapshot),
-            // The watch shows it soon: planned again then.
-            Outcome::Changed | Outcome::Gone | Outcome::Stale => memory.note_wait(key, uid, &set.hash, now),
-            Outcome::Failed(why) => {
-                tracing::warn!(namespace, name, why, "A pod cannot be changed, trying again");
-                memory.note_failure(key, uid, &set.hash, why, now);
-            }
-        }
-    }
 }
 
-/// The pods of a set by their records of this moment: other pods than before have to wait for the next plan.
-fn current(Rollout { set, members, .. }: Rollout<'_>, pods: &PodIndex) -> Vec<Member> {
-    let is_of_set = |before: &PodRecord, now: &PodRecord| {
-        now.facts.uid == before.facts.uid
-            && now.active
-            && now.hash_of(&set.name).is_some()
-            && set.selector.matches(&now.labels)
-    };
-    let now = members.carrying.iter().filter_map(|(key, before)| Some((key, before, pods.get(key)?)));
-    now.filter(|(_, before, now)| is_of_set(before, now)).map(|(key, _, now)| (key.clone(), Arc::clone(now))).collect()
-}
-
-fn states<'m>(rollout: Rollout<'_>, members: &'m [Member], memory: &mut Memory, ledger: &Ledger) -> Vec<PodState<'m>> {
-    let now = Instant::now();
-    let mut states: Vec<_> = members.iter().map(|member| memory.state(rollout.form(), member, ledger, now)).collect();
-    memory.note_in_flight(&rollout.set.name, members, &mut states, ledger, now);
-    for (state, (_, pod)) in states.iter_mut().zip(members) {
-        if is_held_back(rollout.set, pod) && !matches!(state.form, Form::Updated | Form::OpenKruise) {
-            state.form = Form::HeldBack;
-        }
-    }
-    states
-}
-
-/// Whether new pods of the pod's workload get an older form of the set: a rollout would take this one to another than its successor.
-fn is_held_back(set: &CompiledSet, pod: &PodRecord) -> bool {
-    set.pin.as_ref().is_some_and(|pin| pin.is_by_workload() && pod.bucket_of(&set.name).is_some_and(|it| pin.keeps(it)))
-}
-
-/// When to look again.
-fn again(waits: &Waits, memory: &Memory, now: Instant) -> Option<Duration> {
+/// When to look again. `are_evicted`: pods of the set are, and not over.
+fn again(waits: &Waits, memory: &Memory, are_evicted: bool, now: Instant) -> Option<Duration> {
     let by_state = match waits {
         Waits::Nothing => Some(Duration::ZERO),
-        Waits::Disruption(..) | Waits::UnknownDisruptions(_) => Some(DISRUPTION_PAUSE),
+        Waits::Disruption(..) | Waits::SeveralDisruptions(..) | Waits::UnknownDisruptions(_) => Some(DISRUPTION_PAUSE),
         Waits::MaxUnavailable(_) | Waits::MaxUnavailablePerOwner => Some(IN_FLIGHT_PAUSE),
+        Waits::Evictions(_) => Some(EVICTIONS_PAUSE),
         _ => None,
     };
-    let paused = memory.next_try().map(|until| until.saturating_duration_since(now));
-    [by_state, paused].into_iter().flatten().min()
+    let by_evictions = are_evicted.then_some(EVICTIONS_PAUSE);
+    let paused = memory.next_try(now).map(|until| until.saturating_duration_since(now));
+    [by_state, by_evictions, paused].into_iter().flatten().min()
+}
+
+/// When to say of more pods why they are not evicted: `asked` of so many was it tried, and of `all` of them it is said by now.
+const fn tell_again(asked: usize, all: bool) -> Option<Duration> {
+    if !all {
+        Some(EVICTIONS_PAUSE)
+    } else if asked == MOST {
+        Some(Duration::ZERO)
+    } else {
+        None
+    }
 }
 
 #[cfg(test)]
+#[path = "rollout_eviction_tests.rs"]
+mod eviction_tests;
+#[cfg(test)]
 #[path = "rollout_tests.rs"]
+#[allow(clippy::needless_pass_by_value)]
 mod tests;

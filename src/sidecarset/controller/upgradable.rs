@@ -1,4 +1,4 @@
-//! The condition of a pod that says which sets cannot be updated in it, and why.
+//! The condition of a pod that says which sets cannot be updated in it, and why; and why it is not evicted for them.
 
 use std::collections::BTreeMap;
 
@@ -7,19 +7,59 @@ use serde_json::{Value, json};
 
 use crate::controller::conditions::{since, whole_seconds};
 use crate::names::UPGRADABLE;
+use crate::sidecarset::controller::bar::Bar;
 
 /// Sets that the condition of one pod names.
 const NAMED_MAX: usize = 16;
 /// Why one set cannot be updated, in characters.
 const WHY_MAX: usize = 256;
 
+/// What comes before the reason that a pod is not evicted.
+const KEPT: &str = "not evicted: ";
+const OUTDATED: &str = "new pods of its workload lack ";
+const NOT_REPLACED: &str = "its workload has not replaced a pod since ";
+
+/// Why the pod cannot be updated, and why it is not evicted either. That comes first: the text has an end.
+pub fn kept(reason: &str, why: &str) -> String {
+    format!("{KEPT}{reason}; {why}")
+}
+
+/// The same where no more pods of its workload are evicted for this form. A later leader reads it ([`bar_of`]).
+pub fn barred(bar: Bar, hash: &str, why: &str) -> String {
+    match bar {
+        Bar::Outdated => kept(&format!("{OUTDATED}{hash}"), why),
+        Bar::NotReplaced(since) => {
+            let since = Timestamp::from_second(since.into()).unwrap_or(Timestamp::UNIX_EPOCH);
+            kept(&format!("{NOT_REPLACED}{since}"), why)
+        }
+    }
+}
+
+/// Why no more pods of the pod's workload are evicted for this form, as its condition says.
+pub fn bar_of(pod: &Value, set: &str, hash: &str) -> Option<Bar> {
+    let said = texts(found(pod)?).remove(set)?;
+    let (reason, _) = said.strip_prefix(KEPT)?.split_once(';')?;
+    if let Some(of) = reason.strip_prefix(OUTDATED) {
+        return (of == hash).then_some(Bar::Outdated);
+    }
+    let since: Timestamp = reason.strip_prefix(NOT_REPLACED)?.parse().ok()?;
+    Some(Bar::NotReplaced(u32::try_from(since.as_second()).ok()?))
+}
+
+fn found(pod: &Value) -> Option<&Value> {
+    let conditions = pod.get("status").and_then(|status| status.get("conditions")?.as_array());
+    conditions.into_iter().flatten().find(|condition| condition.get("type") == Some(&json!(UPGRADABLE)))
+}
+
+fn texts(condition: &Value) -> BTreeMap<String, String> {
+    let message = condition.get("message").and_then(Value::as_str);
+    message.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+}
+
 /// The pod's condition where it has to change. Its message is JSON: why, by set.
 pub fn condition(pod: &Value, set: &str, why: Option<&str>, now: Timestamp) -> Option<Value> {
-    let conditions = pod.get("status").and_then(|status| status.get("conditions")?.as_array());
-    let before = conditions.into_iter().flatten().find(|condition| condition.get("type") == Some(&json!(UPGRADABLE)));
-    let message = before.and_then(|condition| condition.get("message")?.as_str());
-    let mut sets: BTreeMap<String, String> =
-        message.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    let before = found(pod);
+    let mut sets = before.map(texts).unwrap_or_default();
     match why {
         Some(why) => {
             let why: String = why.chars().take(WHY_MAX).collect();
@@ -71,6 +111,27 @@ mod tests {
         assert_eq!(one["message"], r#"{"b":"a volume"}"#);
         let none = condition(&with(&one), "b", None, later).unwrap();
         assert_eq!((none["status"].as_str(), none["message"].as_str()), (Some("True"), Some("")));
+    }
+
+    #[test]
+    fn why_a_pod_is_not_evicted_is_read_again_by_the_next_leader() {
+        for (bar, expected) in [
+            (Bar::Outdated, "not evicted: new pods of its workload lack v1:0123456789abcdef; env"),
+            (Bar::NotReplaced(60), "not evicted: its workload has not replaced a pod since 1970-01-01T00:01:00Z; env"),
+        ] {
+            let text = barred(bar, "v1:0123456789abcdef", "env");
+            assert_eq!(text, expected);
+            let long = barred(bar, "v1:0123456789abcdef", &"x".repeat(WHY_MAX));
+            for text in [text, long] {
+                let pod = pod(json!([condition(&pod(json!([])), "a", Some(&text), at()).unwrap()]));
+                assert_eq!(bar_of(&pod, "a", "v1:0123456789abcdef"), Some(bar));
+                assert_eq!(bar_of(&pod, "b", "v1:0123456789abcdef"), None);
+                let of_another_form = bar_of(&pod, "a", "v1:0");
+                assert_eq!(of_another_form.is_some(), bar != Bar::Outdated, "a workload replaces its pods or not");
+            }
+        }
+        let no_help = pod(json!([condition(&pod(json!([])), "a", Some(&kept("no controller", "env")), at()).unwrap()]));
+        assert_eq!(bar_of(&no_help, "a", "v1:0"), None);
     }
 
     #[test]

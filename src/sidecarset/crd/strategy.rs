@@ -10,7 +10,7 @@ pub fn update_strategy() -> JSONSchemaProps {
     object(
         "How running pods that carry the set follow a change of it. Images of containers and of native sidecars are changed in the \
          running pod, which restarts these containers alone, and annotations of patchPodMetadata with them. A pod that differs in \
-         anything else keeps what it has until it is created anew; its condition outrider.dev/SidecarSetUpgradable says in what.",
+         anything else keeps what it has until it is created anew, or is evicted (recreate); its condition outrider.dev/SidecarSetUpgradable says in what.",
         [
             (
                 "type",
@@ -45,7 +45,8 @@ pub fn update_strategy() -> JSONSchemaProps {
             (
                 "recreate",
                 flag(
-                    "Not served by this build: true is refused. Pods that cannot be updated in place stay until they are created anew.",
+                    "Evicts pods that cannot be updated in place, so that their workloads create new ones, within the same limits. Pods of \
+                     Jobs, and pods without a controller, are never evicted. Default: false.",
                 ),
             ),
             ("priorityStrategy", priority_strategy()),

@@ -82,6 +82,19 @@ impl<'d> Left<'d> {
         }
     }
 
+    /// Whether at most one budget is about the pod, as far as its labels are known: the Eviction API evicts no other.
+    pub(super) fn check_one(&self, pod: Disrupted<'_>) -> Result<(), Waits> {
+        match self.about(pod).as_slice() {
+            // Which of them are about it only the API server knows.
+            _ if pod.some_left_out => Ok(()),
+            [(_, first), (_, second), ..] => {
+                let names = (first.name.clone(), second.name.clone());
+                Err(Waits::SeveralDisruptions(first.namespace.clone(), names.0, names.1))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Takes a place in each budget about the pod.
     pub(super) fn take(&mut self, pod: Disrupted<'_>) {
         for (place, _) in self.about(pod) {

@@ -11,7 +11,7 @@ pub mod strategy;
 mod tests;
 
 pub use disruption::{Disrupted, Disruption, Disruptions, Left};
-pub use plan::{Plan, Waits, plan};
+pub use plan::{EvictionsWait, Plan, Vacancy, Waits, plan};
 
 use crate::sidecarset::controller::packed::Packed;
 
@@ -36,6 +36,12 @@ pub enum Form {
     Outdated,
     /// It has an older one, and only a new pod can have the current one.
     NewPodOnly,
+    /// The same, and the pod may be evicted, so that its workload creates a new one.
+    Evictable,
+    /// The same, at a later time.
+    Awaiting,
+    /// The same, and the API server has just refused to evict the pod at this time.
+    Blocked,
     /// It has an older one, and a try to change it has just failed: it waits before the next.
     Failed,
     /// `OpenKruise` put the set there: the pod is left alone.
@@ -66,6 +72,8 @@ pub struct PodState<'p> {
     pub is_touched: bool,
     /// Whether that is so long ago that it holds up its own workload and namespace alone.
     pub is_overdue: bool,
+    /// Whether it would be the first of its workload to be evicted for this form: alone, as it is not known what its new pods have.
+    pub is_first: bool,
     /// The workload that it is of; 0 for a pod without a controller.
     pub owner: u64,
     /// When it was created, in seconds.

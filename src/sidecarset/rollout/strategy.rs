@@ -10,6 +10,7 @@ use engine::sidecarset::compiled::CompiledSet;
 use engine::sidecarset::vocabulary::NOT_UPDATE;
 
 /// How running pods follow a change of the set.
+#[allow(clippy::struct_excessive_bools)] // facts that do not depend on each other
 #[derive(Debug, Clone)]
 pub struct Strategy {
     /// Running pods stay as they are.
@@ -26,6 +27,8 @@ pub struct Strategy {
     pub max_unavailable: IntOrString,
     /// The same for each workload by itself.
     pub max_unavailable_per_owner: Option<IntOrString>,
+    /// Pods that only a new pod can follow are evicted.
+    pub recreate: bool,
     /// Which pods go first.
     pub priority: Priority,
     /// Labels whose pods are spread.
@@ -71,6 +74,7 @@ impl Strategy {
             partition,
             max_unavailable: strategy.max_unavailable.unwrap_or(IntOrString::Int(1)),
             max_unavailable_per_owner: strategy.max_unavailable_per_owner,
+            recreate: strategy.recreate.unwrap_or_default(),
             priority: Priority::of(strategy.priority_strategy.as_ref()),
             scatter: strategy.scatter_strategy.unwrap_or_default(),
         }

@@ -1,6 +1,8 @@
 //! The cases 86 to 95 and 103 of `OpenKruise`'s tests, as far as they are about which pods come next, with the outcome that is
 //! correct; and what our own budgets say.
 
+mod evictions;
+
 use admission::format::LabelSelector;
 use serde_json::{Value, json};
 
@@ -21,6 +23,7 @@ struct TestPod {
     is_ready: bool,
     is_touched: bool,
     is_overdue: bool,
+    is_first: bool,
     namespace: &'static str,
     owner: u64,
     created: u32,
@@ -42,6 +45,7 @@ impl TestPod {
             is_ready: self.is_ready,
             is_touched: self.is_touched,
             is_overdue: self.is_overdue,
+            is_first: self.is_first,
             owner: self.owner,
             created: self.created,
             ready_since: self.ready_since,
@@ -68,6 +72,7 @@ fn outdated(n: usize) -> TestPod {
         is_ready: true,
         is_touched: false,
         is_overdue: false,
+        is_first: false,
         namespace: "default",
         owner: 1,
         created: u32::try_from(n).unwrap(),
@@ -93,7 +98,7 @@ fn strategy(strategy: Value) -> Strategy {
 
 fn planned(pods: &[TestPod], written: Value) -> Plan {
     let states: Vec<PodState<'_>> = pods.iter().map(TestPod::state).collect();
-    plan(&states, &strategy(written), Disruptions::default().beyond(std::iter::empty()))
+    plan(&states, &[], &strategy(written), Disruptions::default().beyond(std::iter::empty()))
 }
 
 /// Names of the pods that are updated next.
@@ -371,7 +376,7 @@ fn within(pods: &[TestPod], disruptions: &[Disruption], in_flight: &[(&str, &str
     let all = Disruptions::of(disruptions.iter().cloned());
     let in_flight = |labels| Disrupted { namespace: "default", labels, some_left_out: false };
     let left = all.beyond(labels.iter().map(in_flight));
-    let plan = plan(&states, &strategy(json!({"maxUnavailable": 6})), left);
+    let plan = plan(&states, &[], &strategy(json!({"maxUnavailable": 6})), left);
     (plan.update.iter().map(|position| pods[*position].name.clone()).collect(), plan.waits)
 }
 

@@ -8,18 +8,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cluster::{Cluster, Options};
+use cluster::{Cluster, MemoryGroup, Options};
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Patch, PatchParams, PostParams};
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::runtime::watcher;
-use kube::{Api, Client, Config, ResourceExt as _};
+use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use crate::memory_group::MemoryGroup;
-use crate::process::{Outrider, install, service_account};
+use crate::process::{Outrider, binary, client_config, install, service_account};
 use crate::replicas::list;
 use crate::room::{USER, may_register};
 
@@ -67,17 +65,13 @@ impl Stage {
         let account = service_account(&cluster);
         may_register(&cluster);
         // With a limit that is not met: it is about the process's number.
-        let group = MemoryGroup::limited_to(4 << 30, &cluster);
-        let outrider = Outrider::registered_binary(group.binary(), &cluster, &account, &[]);
+        let group = MemoryGroup::limited_to(4 << 30, &binary(), cluster.dir()).unwrap();
+        let outrider = Outrider::registered_binary(group.program(), &cluster, &account, &[]);
         outrider.ready();
         let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": "default"}});
         cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&account.to_string())).unwrap();
         let runtime = Runtime::new().unwrap();
-        let file = Kubeconfig::read_from(cluster.kubeconfig()).unwrap();
-        let client = runtime.block_on(async {
-            let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.unwrap();
-            Client::try_from(config).unwrap()
-        });
+        let client = runtime.block_on(async { Client::try_from(client_config(&cluster).await).unwrap() });
         Self { cluster, runtime, client, group, outrider }
     }
 
@@ -86,7 +80,7 @@ impl Stage {
     }
 
     fn resident_mb(&self) -> u64 {
-        self.group.resident().0 / 1_000_000
+        self.group.resident().unwrap().0 / 1_000_000
     }
 
     fn create_pods(&self) {

@@ -7,7 +7,7 @@ mod sections;
 
 use std::collections::BTreeSet;
 
-use admission::field::{Error, ErrorList, Path};
+use admission::field::{Error, ErrorList, Path, quote};
 use admission::format::names::{dns1123_label, dns1123_subdomain};
 use admission::format::selector::{LabelSelector, Requirement, Selector};
 use admission::registry::FailurePolicy;
@@ -34,6 +34,7 @@ use super::pod_topology_labels::PodTopologyLabels;
 use super::resource_quota::ResourceQuota;
 use super::{Plugin, catalog, extended_resource_toleration, shortened};
 use crate::sidecarset::compiled::NAMESPACE_NAME_LABEL;
+use crate::suggest::suggest;
 
 /// The most entries of a list.
 pub const MAX_ENTRIES: u16 = 256;
@@ -319,7 +320,12 @@ fn plugin(spec: &PluginSpec, path: &Path, errors: &mut ErrorList) -> Option<Plug
                     .map_or_else(|| "Outrider does not serve it".to_owned(), |kind| format!("create a {kind} instead"));
                 Error::invalid(&path, spec.plugin.as_str(), format!("{why}: {}", entry.how()))
             }
-            None => Error::not_supported(&path, shortened(&spec.plugin), &names),
+            None => {
+                let unsupported = Error::not_supported(&path, shortened(&spec.plugin), &names);
+                let meant = suggest(&spec.plugin, catalog::ALL.iter().map(|entry| entry.name));
+                let hint = meant.map_or_else(String::new, |meant| format!(" (did you mean {}?)", quote(meant)));
+                Error { detail: unsupported.detail + &hint, ..unsupported }
+            }
         });
     }
     plugin

@@ -3,7 +3,8 @@
 
 use admission::raw::{elements, string};
 use admission::review::null_as_default;
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::change::Change;
@@ -26,8 +27,17 @@ pub struct ProtectedFacts<'a> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(remote = "Self", default)]
 struct Metadata<'a> {
-    #[serde(borrow)]
+    #[serde(borrow, deserialize_with = "list")]
     finalizers: Option<&'a RawValue>,
+}
+
+/// To what is no list, no finalizer can be added.
+fn list<'de, D: Deserializer<'de>>(decoder: D) -> Result<Option<&'de RawValue>, D::Error> {
+    let value = Option::<&RawValue>::deserialize(decoder)?;
+    match value.filter(|value| !value.get().starts_with('[')) {
+        Some(_) => Err(D::Error::custom("metadata.finalizers: expected a list")),
+        None => Ok(value),
+    }
 }
 
 admission::only_objects!(ProtectedFacts<'a>, Metadata<'a>);

@@ -9,6 +9,7 @@ use admission::Unserved;
 use serde_json::Value;
 
 use crate::pod::decoded::Decoded;
+use crate::pod::older_amounts::left_over;
 use crate::pod::select::{Fitted, Selection, fitted, injection, selected};
 use crate::pod::view::PodView;
 use crate::reasons;
@@ -83,8 +84,11 @@ pub fn in_place(pod: &Value, namespace: &str, set: &str, snapshot: &Snapshot) ->
             return Ok(None);
         }
         let is_older = injection.carried().has_older(compiled);
-        let differing = if is_older { injection.differing_in_app(compiled) } else { None };
-        if let Some(why) = missing.for_new_pods_only().or(differing) {
+        let of_older_form = || {
+            let hash = injection.carried().hash_of(&compiled.name).filter(|_| is_older)?;
+            injection.differing_in_app(compiled).or_else(|| left_over(&changed, compiled, hash, snapshot))
+        };
+        if let Some(why) = missing.for_new_pods_only().or_else(of_older_form) {
             return Err(why);
         }
         injection.add_missing(compiled, missing);

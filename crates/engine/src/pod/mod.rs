@@ -3,6 +3,7 @@
 //! Everything here is pure: bytes and a snapshot in, bytes out. No client, no clock, no lock, no await.
 
 pub mod after_creation;
+pub mod anew;
 pub mod borrowed_map;
 pub mod decoded;
 pub mod explain;
@@ -10,6 +11,7 @@ pub mod in_place;
 pub mod limits;
 pub mod mutate;
 pub mod older;
+mod older_amounts;
 pub mod owners;
 pub mod positions;
 pub mod select;

@@ -197,7 +197,7 @@ pub fn musts_of<'s>(
 }
 
 /// The same for a pod that this user is about to create: in place of a set its canary, and the revision that new pods get. The
-/// operating system is that of the pod as it is stored, with the node selector that plugins give it.
+/// operating system is that of the pod as it is stored, with the node selector that plugins give it, or of the node that it names.
 ///
 /// # Errors
 /// As [`select`].
@@ -208,10 +208,16 @@ pub fn selected_at_creation<'s>(
 ) -> Result<Result<Selected<'s>, Exceeded>, Unserved> {
     let coming = |pod: &PodView<'_>| {
         if pod.spec.os.is_some() {
-            Ok(NodeLabels::new())
-        } else {
-            node_labels(&PLATFORM_LABELS, namespace, user, snapshot)
+            return Ok(NodeLabels::new());
         }
+        let mut labels = node_labels(&PLATFORM_LABELS, namespace, user, snapshot)?;
+        // The node of a pod that names one, where nodes are watched. A pod that a scheduler has put there named none.
+        if let Some(node) = snapshot.nodes.labels(pod.spec.node_name.as_str()) {
+            for (key, value) in PLATFORM_LABELS.iter().filter_map(|key| Some((*key, node.get(*key)?))) {
+                labels.entry(key).or_insert_with(|| value.clone());
+            }
+        }
+        Ok(labels)
     };
     let mut selected = selected_with(pod, namespace, snapshot, coming)?;
     if let (Ok(all), Ok(pod)) = (&mut selected, pod.whole()) {

@@ -116,6 +116,9 @@ pub struct Spec<'a> {
     /// Node labels that the pod asks for.
     #[serde(borrow, deserialize_with = "null_as_default")]
     pub node_selector: BorrowedMap<'a>,
+    /// The node that the pod runs on; empty where the scheduler chooses one.
+    #[serde(borrow)]
+    pub node_name: Text<'a>,
     /// Class of priority; empty where there is none.
     #[serde(borrow)]
     pub priority_class_name: Text<'a>,

@@ -234,7 +234,7 @@ pub struct UpdateStrategy {
     /// How many pods of one workload, or what share of them, the rollout may make unavailable.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_unavailable_per_owner: Option<IntOrString>,
-    /// Not served: `true` is refused.
+    /// Pods that cannot be updated in place are evicted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recreate: Option<bool>,
     /// Which pods go first.

@@ -25,7 +25,7 @@ impl Platform {
     /// The one on which a pod can run, as far as it says so: nothing for a pod that names none, which may run on either.
     ///
     /// `spec.os.name` binds, as the kubelet of another system refuses the pod. So do the node selector and the required node
-    /// affinity, which scheduler and kubelet both apply. `spec.nodeName` names a node, whose system is unknown here.
+    /// affinity, which scheduler and kubelet both apply. `node_selector` has the labels of the node too, where that is known.
     pub fn of_pod<'p>(
         os: Option<&'p str>,
         node_selector: impl Fn(&str) -> Option<&'p str>,

@@ -67,6 +67,7 @@ impl Server {
         let term = LeaderTerm::default();
         let context = Context {
             client: self.client(),
+            client_without_retries: self.client(),
             metrics: Metrics::new(Freshness::default()),
             tuning: ControllerOptions::default(),
             term: term.clone(),

@@ -8,6 +8,12 @@ const BINARY_MAX_NANOS: i128 = i64::MAX as i128 * NANOS_PER_UNIT;
 /// Up to so many digits, times 1024^6, fit into an `i128`.
 const SHORT_DIGITS: usize = 18;
 
+/// A number of nano units with so many digits is greater than `i128::MAX`.
+const OVERFLOWING_DIGITS: i64 = 40;
+
+/// Of the digits below one nano unit, so many are read as they are. Of what is behind them only counts whether it is zero.
+const DIGITS_BELOW: i64 = 64;
+
 /// A quantity's text, taken apart: sign, digits before and after the point, suffix.
 struct Parts<'a> {
     negative: bool,
@@ -119,11 +125,28 @@ fn nanos(parts: &Parts<'_>, kibi_steps: usize, scale: i64) -> i128 {
         let number = digits().fold(0, |number: i128, digit| number * 10 + i128::from(digit));
         return shift_decimal(number << (10 * kibi_steps), scale);
     }
-    let mut digits: Vec<u8> = digits().collect();
-    for _ in 0..kibi_steps {
-        multiply_by_1024(&mut digits);
+    let leading_zeros = digits().take_while(|digit| *digit == 0).count();
+    let significant = (parts.whole.len() + parts.fraction.len()).saturating_sub(leading_zeros);
+    // The digits of the amount in nano units, before it is multiplied by 1024. Negative for what is below one.
+    let amount_digits = i64::try_from(significant).unwrap_or(i64::MAX).saturating_add(scale);
+    if significant == 0 {
+        return 0;
     }
-    long_number(&digits, scale)
+    if amount_digits >= OVERFLOWING_DIGITS {
+        return i128::MAX;
+    }
+    // A text may have millions of digits.
+    let kept = usize::try_from(amount_digits.max(0) + DIGITS_BELOW).unwrap_or(0);
+    let mut number: Vec<u8> = digits().skip(leading_zeros).take(kept).collect();
+    let mut scale = scale.saturating_add(i64::try_from(significant - number.len()).unwrap_or(i64::MAX));
+    if digits().skip(leading_zeros + number.len()).any(|digit| digit != 0) {
+        number.push(1);
+        scale = scale.saturating_sub(1);
+    }
+    for _ in 0..kibi_steps {
+        multiply_by_1024(&mut number);
+    }
+    long_number(&number, scale)
 }
 
 /// `number` times ten to the power of `scale`, rounded up; `i128::MAX` if that is greater.

@@ -187,7 +187,43 @@ fn the_suffix_decides_the_format() {
     }
 }
 
+/// Of a number of any length only the digits count that can make a difference.
+#[test]
+fn a_text_of_a_million_digits_is_the_amount_that_it_says() {
+    let zeros = "0".repeat(1_000_000);
+    let cases = [
+        (format!("1{zeros}e-1000000"), "1"),
+        (format!("-15{zeros}e-1000001"), "-1500m"),
+        (format!("{zeros}7.{zeros}"), "7"),
+        (format!("7.{zeros}1"), "7000000001n"),
+        (format!("0.{zeros}1"), "1n"),
+        (format!("0.{zeros}1e1000001"), "1"),
+        (format!("0.5{zeros}Ki"), "512"),
+        (format!("0.0009765625{zeros}Ki"), "1"),
+        (format!("0.0009765625{zeros}1Ki"), "1000000001n"),
+        (format!("0.{zeros}"), "0"),
+    ];
+    for (text, expected) in cases {
+        let start: String = text.chars().take(20).collect();
+        let amount = Quantity { written: None, ..quantity(&text) };
+        assert_eq!(amount.to_string().parse::<Quantity>().unwrap(), quantity(expected), "{start}");
+    }
+    let text = format!("1{zeros}");
+    assert_eq!(quantity(&text), quantity("1e39"));
+}
+
 proptest! {
+    /// Digits that do not change the amount do not change how it is read.
+    #[test]
+    fn zeros_at_both_ends_change_no_amount(
+        whole in "[0-9]{0,45}", fraction in "[0-9]{1,70}", zeros in 0_usize..100, suffix in "(|m|Ki|Ei|e-30|e10)",
+    ) {
+        let zeros = "0".repeat(zeros);
+        let plain = format!("{whole}.{fraction}{suffix}").parse::<Quantity>();
+        let long = format!("{zeros}{whole}.{fraction}{zeros}{suffix}").parse::<Quantity>();
+        prop_assert_eq!(plain, long);
+    }
+
     #[test]
     fn what_is_printed_reads_back_as_the_same_amount(
         text in "[-+]?[0-9]{0,20}(\\.[0-9]{0,20})?(|[num]|[kMGTPE]i?|[eE][-+]?[0-9]{1,3})",

@@ -45,6 +45,11 @@ impl Parsed {
         if self.errors.is_empty() { Ok(self.manifests) } else { Err(self.errors) }
     }
 
+    /// The objects of what can be read, and what is wrong with the rest.
+    pub fn into_parts(self) -> (Vec<Manifest>, Vec<Error>) {
+        (self.manifests, self.errors)
+    }
+
     /// Takes note of what kept a text from being read at all.
     pub fn error(&mut self, error: Error) {
         self.errors.push(error);

@@ -32,6 +32,7 @@ fn every_fault_is_told_with_its_field() {
             json!({"plugin": "AlwaysPullImage"}),
             "spec.plugin: Unsupported value: \"AlwaysPullImage\": supported values: \"AlwaysPullImages\"",
         ),
+        (json!({"plugin": "PodNodeSelecter"}), " (did you mean \"PodNodeSelector\"?)"),
         (
             json!({"plugin": "NamespaceAutoProvision"}),
             "spec.plugin: Invalid value: \"NamespaceAutoProvision\": Outrider does not serve it: a request into a missing namespace",

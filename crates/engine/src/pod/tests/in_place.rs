@@ -4,6 +4,7 @@ use admission::Decision;
 use serde_json::{Value, json};
 
 use crate::pod::in_place::{Change, InPlace, NewImage, in_place};
+use crate::pod::tests::revisions::revision;
 use crate::testing::{NAMESPACE, World, pod, review, set};
 
 /// The pod that a set with this spec makes, asked to become that of a set with another.
@@ -89,6 +90,42 @@ fn what_only_a_new_pod_can_take_is_named() {
         let InPlace::NewPodOnly(why) = found else { panic!("{case}: {found:?}") };
         assert!(why.contains(expected), "{case}: {why}");
     }
+}
+
+/// What a set leaves open others may fill in, as a `LimitRange` does: the revision of the older form says whose an amount is.
+#[test]
+fn an_amount_that_the_older_form_gave_and_the_current_one_leaves_open_stays_until_there_is_a_new_pod() {
+    let large = containers(json!({"resources": {"requests": {"cpu": "64"}}}));
+    let mut by_default = containers(json!({}));
+    by_default["resourceDefaults"] = json!({"requests": {"cpu": "64"}});
+    let made_by = |form: &Value| World::from_objects(&[set("log", form.clone())]).mutate(&pod(json!({}))).pod;
+    let asked = |pod: &Value, after: &Value, older: &[&Value]| {
+        let mut objects = vec![set("log", after.clone())];
+        objects.extend(older.iter().map(|form| revision(&set("log", (*form).clone()), "log", "")));
+        in_place(pod, NAMESPACE, "log", &World::from_objects(&objects).snapshot).unwrap()
+    };
+    let open = containers(json!({"image": "log:2"}));
+    let expected = InPlace::NewPodOnly("container \"log\" differs in resources.requests[cpu]".to_owned());
+    for form in [&large, &by_default] {
+        assert_eq!(asked(&made_by(form), &open, &[&large, &by_default]), expected, "{form}");
+        let found = asked(&made_by(form), &open, &[]);
+        assert!(matches!(found, InPlace::Change(_)), "the revision is not kept any more: {found:?}");
+    }
+    let mut may_differ = open.clone();
+    may_differ["allowedChanges"] = json!({"fields": ["resources"]});
+    let kept = containers(json!({"image": "log:2", "resources": {"requests": {"cpu": "64"}}}));
+    for after in [&may_differ, &kept] {
+        let found = asked(&made_by(&large), after, &[&large]);
+        assert!(matches!(found, InPlace::Change(_)), "{after}: {found:?}");
+    }
+    // A LimitRange has filled it in.
+    let plain = containers(json!({}));
+    let mut filled = made_by(&plain);
+    for container in filled["spec"]["containers"].as_array_mut().unwrap() {
+        container["resources"] = json!({"requests": {"cpu": "64"}});
+    }
+    let found = asked(&filled, &open, &[&plain]);
+    assert!(matches!(found, InPlace::Change(_)), "{found:?}");
 }
 
 #[test]

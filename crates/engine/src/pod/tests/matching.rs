@@ -187,3 +187,29 @@ fn containers_go_to_pods_of_their_own_platform() {
         ["WrongPlatform: the pod runs on Windows, the containers of SidecarSet \"log\" on Linux"]
     );
 }
+
+/// Where nodes are watched; without that, a pod that names a node is one that names no system.
+#[test]
+fn a_pod_that_names_its_node_runs_on_the_system_of_the_node() {
+    let node = |name: &str, labels: Value| json!({"kind": "Node", "metadata": {"name": name, "labels": labels}});
+    let nodes = [
+        node("w", json!({"kubernetes.io/os": "windows"})),
+        node("b", json!({"node.kubernetes.io/windows-build": "10.0.20348"})),
+        node("l", json!({"kubernetes.io/os": "linux"})),
+        node("n", json!({"rack": "a"})),
+    ];
+    let mut objects = vec![set("log", json!({}))];
+    objects.extend(nodes);
+    let world = World::from_objects(&objects);
+    for (spec, reason) in [
+        (json!({"nodeName": "w"}), reasons::WRONG_PLATFORM),
+        (json!({"nodeName": "b"}), reasons::WRONG_PLATFORM),
+        (json!({"nodeName": "l"}), reasons::INJECTED),
+        (json!({"nodeName": "n"}), reasons::INJECTED),
+        (json!({"nodeName": "unknown"}), reasons::INJECTED),
+        (json!({"nodeName": "w", "os": {"name": "linux"}}), reasons::INJECTED),
+        (json!({"nodeName": "w", "nodeSelector": {"kubernetes.io/os": "linux"}}), reasons::INJECTED),
+    ] {
+        assert_eq!(world.mutate(&pod(spec.clone())).reason, reason, "{spec}");
+    }
+}

@@ -6,6 +6,7 @@ mod after_creation;
 mod after_creation_forms;
 mod after_creation_freezes;
 mod after_creation_limits;
+mod anew;
 mod app_containers;
 mod as_stored;
 mod canary;

@@ -222,6 +222,11 @@ impl<'p, 's> Carried<'p, 's> {
         self.listed.get(set.name.as_str()).is_some_and(|listed| listed.hash == set.hash)
     }
 
+    /// The hash of the form that the record of the set is of.
+    pub(crate) fn hash_of(&self, set: &str) -> Option<&str> {
+        self.listed.get(set).map(|listed| listed.hash.as_str())
+    }
+
     /// The containers that the record of the set lists.
     pub(crate) fn containers(&self, set: &str) -> impl Iterator<Item = (List, &str)> {
         self.listed.get(set).into_iter().flat_map(Listed::containers)

@@ -47,7 +47,7 @@ impl AllowedChanges {
     }
 
     /// Whether the field may have any value.
-    pub(super) fn field(&self, name: &str) -> bool {
+    pub(crate) fn field(&self, name: &str) -> bool {
         self.fields.contains(name)
     }
 

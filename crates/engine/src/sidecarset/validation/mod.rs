@@ -25,7 +25,6 @@ pub mod template;
 #[cfg(test)]
 mod tests;
 mod transfer;
-mod unserved;
 
 use std::collections::HashMap;
 
@@ -183,7 +182,6 @@ fn named_faults(
     names::check_unique(&spec, &mut errors);
     names::check_references(&spec, &mut errors);
     strategy::check(&spec, &mut errors);
-    unserved::check(&spec, &mut errors);
     revision::check(&metadata, &spec, world, &mut errors);
     transfer::check(&spec, &mut errors);
     hot_upgrade::check(&spec, &mut errors);

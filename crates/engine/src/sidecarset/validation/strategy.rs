@@ -8,7 +8,7 @@ use serde::Deserialize as _;
 
 use super::node::Node;
 use super::selectors;
-use crate::sidecarset::vocabulary::{HOT_UPGRADE, NOT_UPDATE};
+use crate::sidecarset::vocabulary::{HOT_UPGRADE, NOT_UPDATE, REVISION_PARTIAL};
 
 /// Checks `spec.updateStrategy` and `spec.revisionHistoryLimit`.
 pub fn check(spec: &Node<'_>, errors: &mut ErrorList) {
@@ -98,8 +98,14 @@ fn check_scatter(scatter: &Node<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// A warning about containers that no rollout changes.
+/// Warnings about containers that no rollout changes, and about pods that are never evicted.
 pub fn warn(spec: &Node<'_>, warnings: &mut Vec<String>) {
+    let revision = spec.child("injectionStrategy").child("revision");
+    let recreate = spec.child("updateStrategy").child("recreate");
+    if recreate.value.as_bool() == Some(true) && revision.is_there() && revision.text("policy") != REVISION_PARTIAL {
+        warnings
+            .push(format!("{}: no pod is evicted while {} gives new pods an older form", recreate.path, revision.path));
+    }
     let is_hot = |container: &Node<'_>| container.child("upgradeStrategy").text("upgradeType") == HOT_UPGRADE;
     let mut containers =
         ["containers", "initContainers"].into_iter().flat_map(|list| spec.child(list).items().collect::<Vec<_>>());

@@ -217,19 +217,18 @@ fn update_strategy_is_checked() {
 }
 
 #[test]
-fn what_this_build_does_not_serve_is_refused_by_name() {
-    let refused =
-        |field: &str, what: &str| format!("spec.{field}: Forbidden: {what} is not served by this build; remove it");
-    let cases = [
-        (
-            set(&json!({"updateStrategy": {"recreate": true}})),
-            refused("updateStrategy.recreate", "eviction of pods that cannot be updated in place"),
-        ),
-        (set(&json!({"updateStrategy": {"recreate": false}})), String::new()),
-    ];
-    for (object, expected) in cases {
-        assert_eq!(errors(&object), expected, "{}", object["spec"]);
-    }
+fn recreate_beside_a_revision_for_all_new_pods_is_warned_about() {
+    let pinned = |policy: &str| {
+        set(&json!({
+            "updateStrategy": {"recreate": true},
+            "injectionStrategy": {"revision": {"revisionName": "r", "policy": policy}},
+        }))
+    };
+    let warned = |object: &Value| {
+        judged(object, &world(&[])).1.iter().any(|warning| warning.starts_with("spec.updateStrategy.recreate: "))
+    };
+    assert!(warned(&pinned("Always")));
+    assert!(!warned(&pinned("Partial")) && !warned(&set(&json!({"updateStrategy": {"recreate": true}}))));
 }
 
 #[test]

@@ -1,0 +1,171 @@
+//! What the calls of Outrider add to the creation of a pod, with many sets, on a real API server. `make latency`.
+//!
+//! One client creates pods one after the other: by turns one that no set selects, one that a set selects and one that a mandatory set
+//! selects, so that what else the machine does falls on all alike.
+
+use std::time::{Duration, Instant};
+
+use cluster::{Cluster, Options};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{DeleteParams, ListParams, PostParams};
+use kube::{Api, Client, ResourceExt as _};
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+use crate::process::{Outrider, client_config, eventually, install, service_account};
+use crate::replicas::{CONFIGURATIONS, get, has_ca_bundles, list, webhooks_at};
+
+const SETS: usize = 1_000;
+/// Pods of each label, and before them, which are not measured.
+const PODS: usize = 500;
+const WARM_UP: usize = 50;
+/// The labels `app` of the pods, and what they are.
+const APPS: [(&str, &str); 3] = [("none", "no set"), ("set-500", "one set"), ("must", "a mandatory set")];
+
+fn sets() -> Vec<Value> {
+    let set = |name: &str| {
+        json!({
+            "apiVersion": "apps.outrider.dev/v1alpha1", "kind": "SidecarSet", "metadata": {"name": name},
+            "spec": {"selector": {"matchLabels": {"app": name}}, "containers": [{"name": "proxy", "image": "proxy:1"}]},
+        })
+    };
+    let mut must = set("must");
+    must["spec"]["optOut"] = json!("Denied");
+    must["spec"]["clashPolicy"] = json!("Refuse");
+    (1..SETS).map(|number| set(&format!("set-{number}"))).chain([must]).collect()
+}
+
+struct Bench {
+    cluster: Cluster,
+    account: std::path::PathBuf,
+    runtime: Runtime,
+    pods: Api<Pod>,
+}
+
+/// How long the creations took, by label, sorted, and how often the API server called a webhook for one.
+struct Measured {
+    took: [Vec<Duration>; APPS.len()],
+    calls: [usize; APPS.len()],
+}
+
+impl Bench {
+    fn start() -> Self {
+        let options = Options { kwok: false, controller_manager: false, ..Options::default() };
+        let cluster = Cluster::start_with(&options).unwrap();
+        install(&cluster);
+        cluster.kubectl_ok(&["create", "serviceaccount", "default", "--namespace=default"], None).unwrap();
+        let account = service_account(&cluster);
+        let runtime = Runtime::new().unwrap();
+        let client = runtime.block_on(async { Client::try_from(client_config(&cluster).await).unwrap() });
+        Self { cluster, account, runtime, pods: Api::namespaced(client, "default") }
+    }
+
+    /// A process, with its webhooks.
+    fn outrider(&self, flags: &[&str]) -> Outrider {
+        let outrider = Outrider::start(&self.cluster, &self.account, &[&["--certificates=self"], flags].concat());
+        outrider.ready();
+        let webhooks = webhooks_at(outrider.webhooks);
+        self.cluster.kubectl_ok(&["apply", "--server-side", "--force-conflicts", "-f", "-"], Some(&webhooks)).unwrap();
+        eventually("the caBundles are written", || has_ca_bundles(&self.cluster));
+        outrider
+    }
+
+    /// The calls of the entries for pods, and no others.
+    fn calls(&self) -> usize {
+        const COUNT: &str = "apiserver_admission_webhook_admission_duration_seconds_count";
+        let metrics = self.cluster.kubectl_ok(&["get", "--raw", "/metrics"], None).unwrap();
+        let lines = metrics.lines().filter(|line| line.starts_with(COUNT) && line.contains("\"pod.outrider.dev\""));
+        lines.filter_map(|line| line.rsplit(' ').next()?.parse::<usize>().ok()).sum()
+    }
+
+    fn create(&self, app: &str) -> Duration {
+        let pod = serde_json::from_value(json!({
+            "metadata": {"generateName": "p-", "labels": {"app": app}},
+            "spec": {"containers": [{"name": "app", "image": "app:1"}]},
+        }));
+        let start = Instant::now();
+        let created = self.runtime.block_on(self.pods.create(&PostParams::default(), &pod.unwrap())).unwrap();
+        let took = start.elapsed();
+        assert!(created.name_any().starts_with("p-"));
+        took
+    }
+
+    fn measure(&self) -> Measured {
+        for (app, _) in APPS.iter().cycle().take(WARM_UP) {
+            self.create(app);
+        }
+        let calls = APPS.map(|(app, _)| {
+            let before = self.calls();
+            self.create(app);
+            self.calls() - before
+        });
+        let mut took = APPS.map(|_| Vec::with_capacity(PODS));
+        for _ in 0..PODS {
+            for ((app, _), took) in APPS.iter().zip(&mut took) {
+                took.push(self.create(app));
+            }
+        }
+        for took in &mut took {
+            took.sort_unstable();
+        }
+        let (at_once, all) = (DeleteParams::default().grace_period(0), ListParams::default());
+        drop(self.runtime.block_on(self.pods.delete_collection(&at_once, &all)).unwrap());
+        Measured { took, calls }
+    }
+}
+
+impl Measured {
+    fn print(&self, what: &str) {
+        for ((took, calls), (_, app)) in self.took.iter().zip(self.calls).zip(APPS) {
+            let at = |share: usize| took[(took.len() - 1) * share / 100].as_secs_f64() * 1000.0;
+            println!("{what:32} pod of {app:16} {calls} calls  p50 {:6.2} ms  p99 {:6.2} ms", at(50), at(99));
+        }
+    }
+}
+
+#[test]
+#[ignore = "measures time: make latency"]
+fn the_creation_of_a_pod_takes_longer_by_the_calls_that_its_sets_need() {
+    let bench = Bench::start();
+    let without = bench.measure();
+    let wide = bench.outrider(&["--narrow-webhooks=false"]);
+    bench.cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&list(&sets()))).unwrap();
+    let ready = ["wait", "--for=condition=Ready", "sidecarset", "--all", "--timeout=120s"];
+    bench.cluster.kubectl_ok(&ready, None).unwrap();
+    let not_narrowed = bench.measure();
+    wide.end();
+    let narrow = bench.outrider(&["--narrow-webhooks"]);
+    // It narrows the validating entry further once nothing has changed for a while.
+    eventually("only pods of the mandatory set are validated", || {
+        let of_pods = validating_condition(&bench.cluster);
+        of_pods.lines().count() == 1 && of_pods.contains("'must'")
+    });
+    let narrowed = bench.measure();
+    narrow.end();
+    let configurations = CONFIGURATIONS.split(',').flat_map(|kind| ["delete", kind, "--all"]);
+    for command in configurations.collect::<Vec<_>>().chunks(3) {
+        bench.cluster.kubectl_ok(command, None).unwrap();
+    }
+    let again = bench.measure();
+    for (what, measured) in [
+        ("no webhook", &without),
+        ("1,000 sets, every pod", &not_narrowed),
+        ("1,000 sets, --narrow-webhooks", &narrowed),
+        ("no webhook, at the end", &again),
+    ] {
+        measured.print(what);
+    }
+    // A pod of no set costs no call, one of a set that may be left out one, and one of a mandatory set two.
+    let calls = [&without, &not_narrowed, &narrowed, &again].map(|measured| measured.calls);
+    assert_eq!(calls, [[0, 0, 0], [2, 2, 2], [0, 1, 2], [0, 0, 0]]);
+}
+
+fn validating_condition(cluster: &Cluster) -> String {
+    let list = get(cluster, &["validatingwebhookconfigurations"]);
+    let webhooks =
+        list["items"].as_array().unwrap().iter().flat_map(|item| item["webhooks"].as_array().into_iter().flatten());
+    let mut of_pods = webhooks.filter(|webhook| webhook["name"] == "pod.outrider.dev");
+    of_pods
+        .find_map(|webhook| webhook["matchConditions"][0]["expression"].as_str().map(str::to_owned))
+        .unwrap_or_default()
+}
