@@ -106,7 +106,7 @@ impl<K: DeserializeOwned + Resource<DynamicType = ()>> Lenient<K> {
     ///
     /// # Errors
     /// Why it cannot be read: its text does not say one, or is more than admission lets through.
-    pub fn object(&self) -> Result<Box<K>, String> {
+    pub fn object(self) -> Result<Box<K>, String> {
         let read = match limit_of(&K::group(&()), &K::kind(&())) {
             Some(check) => within(check, self.text.raw()).map(Cow::Owned),
             None => Ok(Cow::Borrowed(self.text.get())),

@@ -15,7 +15,7 @@ fn set(name: &str, generation: i64) -> Lenient<SidecarSetResource> {
 
 /// The set with this at the pointer.
 fn with(set: &Lenient<SidecarSetResource>, pointer: &str, value: serde_json::Value) -> Lenient<SidecarSetResource> {
-    let mut object = serde_json::to_value(&*set.object().unwrap()).unwrap();
+    let mut object = serde_json::to_value(&*set.clone().object().unwrap()).unwrap();
     let (parent, field) = pointer.rsplit_once('/').unwrap();
     object.pointer_mut(parent).unwrap()[field] = value;
     serde_json::from_value(object).unwrap()
