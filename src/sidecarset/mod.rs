@@ -45,6 +45,8 @@ fn rules() -> Vec<PolicyRule> {
         // Rollouts: images and annotations, and the condition that says what they cannot change.
         rule("", &["pods"], &[], &["get", "list", "watch", "patch"]),
         rule("", &["pods/status"], &[], &["patch"]),
+        // Requests and limits.
+        rule("", &["pods/resize"], &[], &["patch"]),
         // `spec.updateStrategy.recreate`.
         rule("", &["pods/eviction"], &[], &["create"]),
         rule("policy", &["poddisruptionbudgets"], &[], &["list"]),

@@ -31,7 +31,7 @@ use crate::watch::quotas::Quotas;
 use crate::watch::revision::RevisionResource;
 use crate::watch::storage_classes::StorageClasses;
 use crate::watch::ungated::UngatedWatches;
-use crate::watch::version::minor_versions;
+use crate::watch::version::versions;
 use crate::watch::while_read::WatchWhileRead;
 use crate::watch::{AdmissionPluginResource, ClusterLimitRangeResource, SidecarSetResource};
 use engine::limitrange::api as limits;
@@ -251,7 +251,7 @@ pub async fn run(mut feed: SnapshotBuilder, world: ReadModel, clients: Clients, 
     let mut nodes = WatchWhileRead::<Nodes>::new(clients.nodes, &world.ungated);
     let mut storage_classes = WatchWhileRead::<StorageClasses>::new(clients.storage_classes, &world.ungated);
     let mut images = BackendWatch::new(clients.secrets, &clients.namespace, Arc::clone(&world.images), &world.ungated);
-    let mut versions = pin!(minor_versions(clients.version));
+    let mut versions = pin!(versions(clients.version));
 
     let mut intake = EventHandler::of(&world);
     let mut pace = Pace::default();
@@ -280,7 +280,7 @@ pub async fn run(mut feed: SnapshotBuilder, world: ReadModel, clients: Clients, 
             Some(event) = revisions.next() => intake.revision(event, &mut feed),
             event = images.next() => images.take(event),
             Some(event) = maps.next() => intake.configuration(event, &mut feed),
-            Some(minor) = versions.next() => feed.apply_version(minor),
+            Some((minor, resizes_pods)) = versions.next() => feed.apply_version(minor, resizes_pods),
         }
         intake.pass_on(&feed);
     }

@@ -192,7 +192,7 @@ fn of_definitions() -> Vec<Row> {
 
 const POD: &str = "pod/web";
 const POD_METADATA: &str = "of a pod's metadata only annotations may change";
-const POD_SPEC: &str = "of a pod's spec only images may change, of containers that the record of its sets names";
+const POD_SPEC: &str = "of a pod's spec only images may change, and by a resize requests and limits, of containers that the record of its sets names";
 const NO_RECORD: &str = "the record of a pod's sets names no container that it did not name before";
 const RECORD: &str = r#"{"a":{"hash":"v1:0","containers":["proxy"],"initContainers":["native"]}}"#;
 const RECORD_OF_ALL: &str = r#"{"a":{"hash":"v1:0","containers":["app","proxy"],"initContainers":["native"]}}"#;
@@ -232,15 +232,28 @@ fn of_pod_status() -> Vec<Row> {
     ]
 }
 
+fn of_pod_resize() -> Vec<Row> {
+    let cpu = |list: &str, position: u8| add(&format!("/spec/{list}/{position}/resources/requests/cpu"), "20m");
+    vec![
+        ("requests of a container change", cpu("containers", 1), Ok(())),
+        ("requests of an init container change", cpu("initContainers", 0), Ok(())),
+        ("requests of the application change", cpu("containers", 0), Err(POD_SPEC)),
+    ]
+}
+
 fn web(namespace: &str) -> String {
+    let resources = json!({"requests": {"cpu": "10m"}});
     json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {
             "name": "web", "namespace": namespace, "labels": {"app": "web"}, "annotations": {"example.com/kept": "yes", "outrider.dev/injected": RECORD},
         },
         "spec": {
-            "initContainers": [{"name": "native", "image": "native:1", "restartPolicy": "Always"}],
-            "containers": [{"name": "app", "image": "app:1"}, {"name": "proxy", "image": "proxy:1"}],
+            "initContainers": [{"name": "native", "image": "native:1", "restartPolicy": "Always", "resources": resources}],
+            "containers": [
+                {"name": "app", "image": "app:1", "resources": resources},
+                {"name": "proxy", "image": "proxy:1", "resources": resources},
+            ],
         },
     })
     .to_string()
@@ -270,6 +283,7 @@ fn the_account_changes_pods_as_rollouts_do_and_not_otherwise() {
     make_pods(cluster);
     let mut found = wrong_in(cluster, &["-n", "served"], POD, of_pods());
     found += &wrong_in(cluster, &["-n", "served", "--subresource=status"], POD, of_pod_status());
+    found += &wrong_in(cluster, &["-n", "served", "--subresource=resize"], POD, of_pod_resize());
     let bare = web("served")
         .replace("\"name\":\"web\"", "\"name\":\"bare\"")
         .replace("outrider.dev/injected", "example.com/other");
@@ -296,7 +310,7 @@ fn the_account_changes_pods_as_rollouts_do_and_not_otherwise() {
         ),
     ] {
         let said = refused.unwrap_err();
-        assert!(said.contains("a pod evicted, and pods neither created nor deleted"), "{what}: {said}");
+        assert!(said.contains("a pod resized and evicted, and pods neither created nor deleted"), "{what}: {said}");
     }
     cluster.kubectl_ok(&["label", POD, "-n", "served", "by=a-person"], None).unwrap();
 }

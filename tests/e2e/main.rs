@@ -65,6 +65,7 @@ mod promtool;
 mod recreate;
 mod refusals;
 mod replicas;
+mod resize;
 mod rollout;
 mod room;
 mod scaled_to_zero;

@@ -18,7 +18,7 @@ metadata: {name: ROOM}
 spec:
   selector: {matchLabels: {app: ROOM}}
   optOut: Denied
-  containers: [{name: proxy, image: 'proxy:1'}]
+  containers: [{name: proxy, image: 'proxy:1', resources: {requests: {cpu: 100m}}}]
 ";
 
 const PLAIN: &str = "
@@ -50,6 +50,27 @@ fn a_pod_keeps_its_must_after_it_was_created() {
     room.kubectl_ok(&["set", "image", "pod/web", "app=app:2"], None);
     room.kubectl_ok(&["label", "pod/web", "more=1"], None);
     room.kubectl_ok(&["annotate", "pod/web", "more=1"], None);
+    // The node of kwok does not say that it resizes, without which the API server refuses first.
+    eventually("the node says that it resizes", || {
+        let status = room.get(&["pod", "web"])["status"].clone();
+        let mut containers = status["containerStatuses"].as_array().cloned().unwrap_or_default();
+        if status["phase"] == "Running" && containers.iter().all(|it| it["resources"].is_object()) {
+            return true;
+        }
+        containers.iter_mut().for_each(|it| it["resources"] = json!({}));
+        let patch = json!({"status": {"containerStatuses": containers}}).to_string();
+        room.kubectl_ok(&["patch", "pod/web", "--subresource=status", "-p", &patch], None);
+        false
+    });
+    let resize = |container: &str, cpu: &str| {
+        let resources = json!({"requests": {"cpu": cpu}});
+        let patch = json!({"spec": {"containers": [{"name": container, "resources": resources}]}}).to_string();
+        room.kubectl(&["patch", "pod/web", "--subresource=resize", "-p", &patch], None)
+    };
+    let proxy = resize("proxy", "1m");
+    assert!(!proxy.success() && proxy.stderr.contains("may not become another"), "a resize: {}", proxy.stderr);
+    let app = resize("app", "50m");
+    assert!(app.success(), "a resize of the app's container: {}", app.stderr);
     refused("the label goes", &["label", "pod/web", "app-"]);
     let gain = format!("app={}", room.name());
     refused("the label is gained", &["label", "--overwrite", "pod/plain", &gain]);

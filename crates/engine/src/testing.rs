@@ -118,6 +118,12 @@ impl World {
         self
     }
 
+    /// The same with an API server that resizes pods.
+    pub fn resizing(mut self) -> Self {
+        self.snapshot.resizes_pods = true;
+        self
+    }
+
     /// What `/mutate--v1-pod` says to the creation of a pod in [`NAMESPACE`].
     pub fn mutate(&self, pod: &Value) -> Reply {
         self.mutate_in(NAMESPACE, pod).unwrap()

@@ -11,7 +11,7 @@ use super::validations::{Rules, metadata_variables, on_update, refusal, variable
 use super::{EXCLUDED_VARIABLE, NAMESPACE_VARIABLE};
 use crate::names::UPGRADABLE;
 
-/// Of pods, which rollouts change while they run, images, annotations and one condition, and which they evict.
+/// Of pods, which rollouts change while they run, images, requests and limits, annotations and one condition, and which they evict.
 pub fn of_pods(excluded: &[String]) -> Rules {
     let mut validations = vec![updates_and_evictions(), evictions(), outside_excluded_namespaces()];
     validations.extend([
@@ -31,7 +31,7 @@ pub fn of_pods(excluded: &[String]) -> Rules {
             &format!("{} && {}", named_before("variables.newContainers"), named_before("variables.newInitContainers")),
             "the record of a pod's sets names no container that it did not name before",
         ),
-        images(),
+        containers(),
         status(),
     ]);
     Rules { variables: variables(excluded), validations }
@@ -58,18 +58,23 @@ fn variables(excluded: &[String]) -> Vec<Variable> {
         variable("newInitContainers", list_of("object", "spec.initContainers")),
         variable("oldStatus", field("oldObject", "status", "{}")),
         variable("newStatus", field("object", "status", "{}")),
+        variable("freeOfContainer", free_of_container()),
     ]);
     variables
 }
 
+fn free_of_container() -> String {
+    "[has(request.subResource) && request.subResource == 'resize' ? 'resources' : 'image']".to_owned()
+}
+
 fn updates_and_evictions() -> Validation {
     let expression = format!(
-        "(request.operation == 'UPDATE' && (!has(request.subResource) || request.subResource in ['', 'status'])) || {IS_EVICTION}"
+        "(request.operation == 'UPDATE' && (!has(request.subResource) || request.subResource in ['', 'status', 'resize'])) || {IS_EVICTION}"
     );
     Validation {
         expression,
         message: Some(refusal(
-            "a pod and its status may be updated, a pod evicted, and pods neither created nor deleted",
+            "a pod and its status may be updated, a pod resized and evicted, and pods neither created nor deleted",
         )),
         ..Validation::default()
     }
@@ -103,15 +108,15 @@ fn outside_excluded_namespaces() -> Validation {
     }
 }
 
-fn images() -> Validation {
+fn containers() -> Validation {
     on_update(
         &format!(
             "{} && {} && {}",
             same_but("object.spec", "oldObject.spec", &list(&["containers", "initContainers"])),
-            images_alone("variables.newContainers", "variables.oldContainers"),
-            images_alone("variables.newInitContainers", "variables.oldInitContainers")
+            all_but_free("variables.newContainers", "variables.oldContainers"),
+            all_but_free("variables.newInitContainers", "variables.oldInitContainers")
         ),
-        "of a pod's spec only images may change, of containers that the record of its sets names",
+        "of a pod's spec only images may change, and by a resize requests and limits, of containers that the record of its sets names",
     )
 }
 
@@ -131,9 +136,9 @@ fn status() -> Validation {
     )
 }
 
-/// Every container is as it was, but for the image of those that the record names.
-fn images_alone(new: &str, old: &str) -> String {
-    let container = same_but("n", "o", "['image']");
+/// Every container is as it was, but for the image of those that the record names, or their resources.
+fn all_but_free(new: &str, old: &str) -> String {
+    let container = same_but("n", "o", "variables.freeOfContainer");
     let is_named = is_named("oldRecord");
     let may_be = format!("o.name == n.name && (n == o || ({is_named} && {container}))");
     format!("{new}.map(n, n.name) == {old}.map(o, o.name) && {new}.all(n, {old}.exists(o, {may_be}))")

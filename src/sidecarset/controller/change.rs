@@ -1,9 +1,9 @@
 //! Changes one pod: reads it, decides what is to change, and writes the smallest patch for it.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::time::Duration;
 
+use admission::Unserved;
 use http::Request;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
@@ -13,17 +13,17 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::answers::{self, NoAnswer, said};
-use crate::controller::conditions::whole_seconds;
 use crate::field_managers::{SIDECARSET, patching};
 use crate::sidecarset::controller::bar::Bar;
 use crate::sidecarset::controller::evicted::Answer;
 use crate::sidecarset::controller::eviction::{self, Evicted, no_help};
 use crate::sidecarset::controller::facts::hashed;
-use crate::sidecarset::controller::in_place_state::{ContainerStatus, InPlaceState, LastStatus};
+use crate::sidecarset::controller::pod_patch::patch;
 use crate::sidecarset::controller::pods::PodKey;
-use crate::sidecarset::controller::records::IN_PLACE_STATE;
+use crate::sidecarset::controller::resize::NotResized;
 use crate::sidecarset::controller::upgradable::{bar_of, barred, condition, kept};
-use engine::pod::in_place::{Change, InPlace, NewImage, in_place};
+use crate::sidecarset::controller::watched_pod::WatchedPod;
+use engine::pod::in_place::{InPlace, in_place};
 use engine::sidecarset::compiled::CompiledSet;
 use engine::snapshot::Snapshot;
 
@@ -97,21 +97,44 @@ impl PodChanger {
         Self { client, evicting }
     }
 
-    fn pods(&self, namespace: &str) -> Api<Pod> {
+    pub(super) fn pods(&self, namespace: &str) -> Api<Pod> {
         Api::namespaced(self.client.clone(), namespace)
     }
 
     /// Gives the pod the current form of the set, which is the one in the snapshot. A pod that another client writes meanwhile is read
     /// once more, unless it is free.
     pub async fn update(&self, set: &CompiledSet, key: &PodKey, planned: AsPlanned, snapshot: &Snapshot) -> Outcome {
-        match self.try_to_update(set, key, planned, snapshot).await {
-            Outcome::Stale if !planned.is_free => self.try_to_update(set, key, planned, snapshot).await,
+        let mut is_begun = false;
+        let outcome = match self.try_to_update(set, key, planned, snapshot, &mut is_begun).await {
+            Outcome::Stale if !planned.is_free || is_begun => {
+                self.try_to_update(set, key, planned, snapshot, &mut is_begun).await
+            }
+            outcome => outcome,
+        };
+        match outcome {
+            // A container may restart for what was written: the pod keeps its place, and gets the rest afterwards.
+            Outcome::Stale | Outcome::Failed(_) if is_begun => {
+                tracing::warn!(
+                    namespace = &*key.namespace,
+                    name = &*key.name,
+                    ?outcome,
+                    "A pod was resized, and not changed further"
+                );
+                Outcome::Changed
+            }
             outcome => outcome,
         }
     }
 
-    async fn try_to_update(&self, set: &CompiledSet, key: &PodKey, planned: AsPlanned, snapshot: &Snapshot) -> Outcome {
-        let pod = match self.read(key, planned.uid).await {
+    async fn try_to_update(
+        &self,
+        set: &CompiledSet,
+        key: &PodKey,
+        planned: AsPlanned,
+        snapshot: &Snapshot,
+        is_begun: &mut bool,
+    ) -> Outcome {
+        let mut pod = match self.read(key, planned.uid).await {
             Ok(Some(pod)) => pod,
             Ok(None) => return Outcome::Gone,
             Err(failure) => return failure.outcome(),
@@ -119,7 +142,7 @@ impl PodChanger {
         if planned.is_free && is_ready(&pod) {
             return Outcome::Stale;
         }
-        let change = match in_place(&pod, &key.namespace, &set.name, snapshot) {
+        let change = match judged(&pod, key, set, snapshot) {
             // It changed meanwhile, and is planned again.
             Ok(InPlace::Change(_)) if planned.is_evicted => return Outcome::Stale,
             Ok(InPlace::Change(change)) => change,
@@ -127,9 +150,18 @@ impl PodChanger {
             Ok(InPlace::OpenKruise) => return Outcome::OpenKruise,
             Err(unserved) => return Outcome::Failed(unserved.to_string()),
         };
-        if change.images.is_empty() && change.annotations.is_empty() {
+        if change.is_empty() {
             drop(self.note(key, &pod, &set.name, None).await);
             return Outcome::HasIt;
+        }
+        if !change.resources.is_empty() {
+            match self.resize(set, (key, &mut pod), &change, planned.takes_place, is_begun).await {
+                Ok(()) => {}
+                Err(NotResized::Invalid(why)) => {
+                    return self.new_pod_only(set, (key, &pod), why, planned, snapshot).await;
+                }
+                Err(NotResized::Failed(failure)) => return failure.outcome(),
+            }
         }
         let patch = patch(&pod, set, &change, planned.takes_place, Timestamp::now());
         let (params, patch) = (patching(SIDECARSET), Patch::Strategic(&patch));
@@ -275,9 +307,21 @@ impl PodChanger {
     }
 }
 
+/// How a pod takes the form of the set. One that asks for all of it already may not have got it from the kubelet.
+fn judged(pod: &Value, key: &PodKey, set: &CompiledSet, snapshot: &Snapshot) -> Result<InPlace, Unserved> {
+    let found = in_place(pod, &key.namespace, &set.name, snapshot)?;
+    let why_not = || WatchedPod::deserialize(pod).ok()?.why_unresized(&set.name);
+    Ok(match found {
+        InPlace::Change(change) if change.is_empty() => {
+            why_not().map_or_else(|| InPlace::Change(change), InPlace::NewPodOnly)
+        }
+        found => found,
+    })
+}
+
 /// Why a request had no success.
 #[derive(Debug)]
-enum Failure {
+pub(super) enum Failure {
     /// What the API server said.
     Answer(kube::Error),
     /// It said nothing, and may have done it.
@@ -286,7 +330,7 @@ enum Failure {
 
 impl Failure {
     /// A pod that is gone is no failure.
-    fn outcome(&self) -> Outcome {
+    pub(super) fn outcome(&self) -> Outcome {
         match self {
             Self::Answer(kube::Error::Api(status)) if status.code == 404 => Outcome::Gone,
             Self::Answer(kube::Error::Api(status)) if status.code == 409 => Outcome::Stale,
@@ -317,76 +361,15 @@ pub fn is_of_webhook(message: &str) -> bool {
     message.contains("failed calling webhook")
 }
 
-async fn in_time<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, Failure> {
+pub(super) async fn in_time<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, Failure> {
     answers::in_time(async { request.await.map_err(Failure::from) }).await
 }
 
 /// Whether the pod serves, as its condition says.
-fn is_ready(pod: &Value) -> bool {
+pub(super) fn is_ready(pod: &Value) -> bool {
     let conditions = pod.get("status").and_then(|status| status.get("conditions")?.as_array());
     let is = |condition: &Value, field: &str, value: &str| condition.get(field).and_then(Value::as_str) == Some(value);
     conditions.into_iter().flatten().any(|it| is(it, "type", "Ready") && is(it, "status", "True"))
-}
-
-/// The smallest patch: the images, the annotations, and what the containers were before. With the version that was read, so that
-/// whatever changed since is seen first.
-fn patch(pod: &Value, set: &CompiledSet, change: &Change, takes_place: bool, now: Timestamp) -> Value {
-    let metadata = pod.get("metadata").unwrap_or(&Value::Null);
-    let mut annotations: BTreeMap<&str, String> =
-        change.annotations.iter().map(|(key, value)| (key.as_str(), value.clone())).collect();
-    if !change.images.is_empty() {
-        annotations.insert(IN_PLACE_STATE, in_place_state(pod, set, change, takes_place, now));
-    }
-    let mut patch = json!({
-        "metadata": {
-            "uid": metadata.get("uid"), "resourceVersion": metadata.get("resourceVersion"), "annotations": annotations,
-        },
-    });
-    for image in &change.images {
-        let list = patch.as_object_mut().map(|patch| patch.entry("spec").or_insert_with(|| json!({})));
-        let list = list.and_then(Value::as_object_mut).map(|spec| spec.entry(image.list).or_insert_with(|| json!([])));
-        if let Some(list) = list.and_then(Value::as_array_mut) {
-            list.push(json!({"name": image.container, "image": image.image}));
-        }
-    }
-    patch
-}
-
-/// The image that the pod asks for, of a container that gets another.
-fn image_of<'v>(pod: &'v Value, new: &NewImage) -> &'v str {
-    let containers = pod.get("spec").and_then(|spec| spec.get(new.list)?.as_array()).into_iter().flatten();
-    let is_it = |container: &&Value| container.get("name").and_then(Value::as_str) == Some(&new.container);
-    let image = containers.into_iter().find(is_it).and_then(|container| container.get("image")?.as_str());
-    image.unwrap_or_default()
-}
-
-/// The annotation with what the containers were that change now. What it says of other sets stays.
-fn in_place_state(pod: &Value, set: &CompiledSet, change: &Change, takes_place: bool, now: Timestamp) -> String {
-    let text = pod.get("metadata").and_then(|metadata| metadata.get("annotations")?.get(IN_PLACE_STATE)?.as_str());
-    let mut of_sets: BTreeMap<String, Value> =
-        text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-    let of_pod = pod.get("status").unwrap_or(&Value::Null);
-    let lists = ["containerStatuses", "initContainerStatuses"].into_iter().filter_map(|list| of_pod.get(list));
-    let containers: Vec<ContainerStatus> =
-        lists.filter_map(|list| serde_json::from_value::<Vec<ContainerStatus>>(list.clone()).ok()).flatten().collect();
-    let earlier = of_sets
-        .get(&set.name)
-        .and_then(|state| <InPlaceState as Deserialize>::deserialize(state).ok())
-        .unwrap_or_default();
-    let last = |new: &NewImage| {
-        let before = containers.iter().find(|container| container.name == new.container);
-        let earlier = earlier.last_container_statuses.get(&new.container);
-        let last = before.map(|status| LastStatus::of(status, image_of(pod, new), earlier));
-        (new.container.clone(), last.unwrap_or_default())
-    };
-    let state = InPlaceState {
-        revision: set.hash.clone(),
-        update_timestamp: whole_seconds(now).0.to_string(),
-        was_ready: takes_place || is_ready(pod),
-        last_container_statuses: change.images.iter().map(last).collect(),
-    };
-    of_sets.insert(set.name.clone(), json!(state));
-    json!(of_sets).to_string()
 }
 
 #[cfg(test)]

@@ -3,9 +3,17 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use std::collections::BTreeMap;
+
+use engine::pod::in_place::{Change, NewImage};
+use engine::pod::resize::NewAmounts;
 use engine::sidecarset::index::SetIndex;
 
 use super::*;
+use crate::sidecarset::controller::in_place_state::{ContainerStatus, unsettled};
+use crate::sidecarset::controller::pod_patch::{in_place_state, resize_patch};
+use crate::sidecarset::controller::records::IN_PLACE_STATE;
+use crate::sidecarset::controller::requested::Requested;
 
 fn set() -> CompiledSet {
     let spec = json!({"selector": {"matchLabels": {"app": "web"}}, "containers": [{"name": "c", "image": "c:2"}]});
@@ -37,6 +45,7 @@ fn the_patch_holds_what_changes_and_the_version_that_was_read_and_nothing_else()
     let change = Change {
         images: vec![NewImage { list: "containers", container: "c".to_owned(), image: "c:2".to_owned() }],
         annotations: vec![("outrider.dev/injected".to_owned(), "{}".to_owned())],
+        ..Change::default()
     };
     let other = json!({"b": {"revision": "v1:b"}}).to_string();
     let (set, annotations) = (set(), json!({IN_PLACE_STATE: other, "of-the-app": "x"}));
@@ -60,7 +69,7 @@ fn the_patch_holds_what_changes_and_the_version_that_was_read_and_nothing_else()
 
 #[test]
 fn annotations_alone_restart_nothing_and_leave_the_state() {
-    let change = Change { images: vec![], annotations: vec![("a".to_owned(), "b".to_owned())] };
+    let change = Change { annotations: vec![("a".to_owned(), "b".to_owned())], ..Change::default() };
     let patch = patch(&pod(json!({}), json!([])), &set(), &change, true, at());
     assert_eq!(patch["metadata"]["annotations"], json!({"a": "b"}));
     assert_eq!(patch.get("spec"), None);
@@ -175,7 +184,7 @@ async fn a_condition_that_another_set_writes_meanwhile_is_read_again() {
 fn going_back_to_the_image_that_runs_is_settled_at_once() {
     let change = |image: &str| Change {
         images: vec![NewImage { list: "containers", container: "c".to_owned(), image: image.to_owned() }],
-        annotations: vec![],
+        ..Change::default()
     };
     let mut running = pod(json!({}), json!([]));
     for (image, is_settled) in [("c:2", false), ("c:3", false), ("c:1", true)] {
@@ -186,8 +195,112 @@ fn going_back_to_the_image_that_runs_is_settled_at_once() {
         let mut status: ContainerStatus =
             serde_json::from_value(running["status"]["containerStatuses"][0].clone()).unwrap();
         status.image = "sha256:0123".to_owned();
-        let images = BTreeMap::from([("c", image)]);
-        let found = crate::sidecarset::controller::in_place_state::unsettled(&state, &images, [status].iter());
+        let requested = BTreeMap::from([("c", Requested { image, resources: None })]);
+        let found = unsettled(&state, &requested, [status].iter(), false);
         assert_eq!(found.is_empty(), is_settled, "{image}");
     }
+}
+
+/// The set with requests, and a pod that carries an older form of it.
+fn with_requests(request: &str) -> (Arc<CompiledSet>, Value) {
+    let compiled = |request: &str, image: &str| {
+        let container = json!({"name": "c", "image": image, "resources": {"requests": {"cpu": request}}});
+        let spec = json!({"selector": {"matchLabels": {"app": "web"}}, "containers": [container]});
+        let set = json!({"metadata": {"name": "a"}, "spec": spec});
+        Arc::new(CompiledSet::compile(&serde_json::from_value(set).unwrap()).unwrap())
+    };
+    let older = compiled("1", "c:1");
+    let mut stored = pod(json!({}), json!([{"type": "Ready", "status": "True"}]));
+    let entry: Value = serde_json::from_str(&older.entry).unwrap();
+    stored["metadata"]["annotations"] = json!({"outrider.dev/injected": json!({"a": entry}).to_string()});
+    stored["metadata"]["labels"] = json!({"app": "web"});
+    let injected: Value = serde_json::from_str(&older.containers.iter().next().unwrap().json).unwrap();
+    stored["spec"]["containers"] = json!([{"name": "app", "image": "app:1"}, injected]);
+    (compiled(request, "c:2"), stored)
+}
+
+/// An API server with this pod, which answers a resize with this code; and the requests that it got, with the spec that they write.
+fn resizing(pod: Value, code: u16) -> (PodChanger, Arc<std::sync::Mutex<Vec<(String, Value)>>>) {
+    let requests = Arc::<std::sync::Mutex<Vec<(String, Value)>>>::default();
+    let noted = Arc::clone(&requests);
+    let service = tower::service_fn(move |request: Request<kube::client::Body>| {
+        let (pod, noted) = (pod.clone(), Arc::clone(&noted));
+        async move {
+            let (parts, body) = request.into_parts();
+            let bytes = http_body_util::BodyExt::collect(body).await.unwrap().to_bytes();
+            let written: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+            let path = parts.uri.path().rsplit('/').next().unwrap_or_default().to_owned();
+            noted.lock().unwrap().push((format!("{} {path}", parts.method), written["spec"].clone()));
+            let code = if path == "resize" { code } else { 200 };
+            let failure =
+                json!({"kind": "Status", "status": "Failure", "message": "no", "reason": "Some", "code": code});
+            let body = if code == 200 { pod.to_string() } else { failure.to_string() };
+            let mut response = http::Response::new(http_body_util::Full::new(bytes::Bytes::from(body)));
+            *response.status_mut() = http::StatusCode::from_u16(code).unwrap();
+            Ok::<_, std::convert::Infallible>(response)
+        }
+    });
+    let client = Client::new(service, "default");
+    (PodChanger::new(client.clone(), client), requests)
+}
+
+#[tokio::test]
+async fn a_pod_is_resized_before_anything_else_of_it_changes_and_stays_as_it_is_where_that_is_refused() {
+    let resized = json!({"containers": [{"name": "c", "resources": {"requests": {"cpu": "2"}}}]});
+    let image = json!({"containers": [{"name": "c", "image": "c:2"}]});
+    for (code, expected, last) in [
+        (200, Outcome::Changed, ("PATCH p", image)),
+        (422, Outcome::NewPodOnly("the API server does not resize it: no".to_owned()), ("PATCH status", Value::Null)),
+        (403, Outcome::Failed("no".to_owned()), ("PATCH resize", resized.clone())),
+    ] {
+        let (set, stored) = with_requests("2");
+        let index = Arc::new(SetIndex::build([Arc::clone(&set)]));
+        let snapshot = Snapshot { sets: index, resizes_pods: true, ..Snapshot::default() };
+        let (changer, requests) = resizing(stored, code);
+        let found = changer.update(&set, &key(), planned(false), &snapshot).await;
+        assert_eq!(found, expected, "{code}");
+        let requests = requests.lock().unwrap().clone();
+        let first: Vec<&str> = requests.iter().map(|(what, _)| what.as_str()).take(3).collect();
+        assert_eq!(first, ["GET p", "PATCH p", "PATCH resize"], "{code}");
+        assert_eq!((&requests[1].1, &requests[2].1), (&Value::Null, &resized), "what it was is written down first");
+        assert_eq!(requests.last().map(|(what, spec)| (what.as_str(), spec.clone())), Some(last), "{code}");
+    }
+}
+
+#[test]
+fn a_resize_writes_amounts_alone_and_what_the_container_asked_for_before() {
+    let resources = json!({"requests": {"cpu": "2"}});
+    let resize =
+        |restarts| NewAmounts { list: "containers", container: "c".to_owned(), resources: resources.clone(), restarts };
+    let mut running = pod(json!({}), json!([{"type": "Ready", "status": "True"}]));
+    running["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "1"}});
+    for restarts in [false, true] {
+        let change = Change { resources: vec![resize(restarts)], ..Change::default() };
+        let patch = resize_patch(&running, &change);
+        let metadata = json!({"uid": "u", "resourceVersion": "7"});
+        let spec = json!({"containers": [{"name": "c", "resources": resources}]});
+        assert_eq!(patch, json!({"metadata": metadata, "spec": spec}));
+        let state: Value = serde_json::from_str(&in_place_state(&running, &set(), &change, true, at())).unwrap();
+        let last = &state["a"]["lastContainerStatuses"]["c"];
+        assert_eq!(last["resources"], json!({"requests": {"cpu": "1"}}));
+        // What restarts nothing takes no place.
+        assert_eq!((&last["restarts"] == true, state["a"]["wasReady"] == true), (restarts, restarts));
+    }
+}
+
+/// The image follows in a patch of its own, maybe of another leader.
+#[test]
+fn what_was_written_down_before_a_resize_stays_until_the_pod_has_the_form() {
+    let resources = json!({"requests": {"cpu": "2"}});
+    let resize = NewAmounts { list: "containers", container: "c".to_owned(), resources, restarts: true };
+    let image = NewImage { list: "containers", container: "c".to_owned(), image: "c:2".to_owned() };
+    let mut running = pod(json!({}), json!([{"type": "Ready", "status": "True"}]));
+    running["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "1"}});
+    let both = Change { resources: vec![resize], images: vec![image.clone()], ..Change::default() };
+    let first = in_place_state(&running, &set(), &both, true, at());
+    running["metadata"]["annotations"][IN_PLACE_STATE] = first.as_str().into();
+    running["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "2"}});
+    let rest = Change { images: vec![image], ..Change::default() };
+    let second = in_place_state(&running, &set(), &rest, true, at());
+    assert_eq!(first, second);
 }

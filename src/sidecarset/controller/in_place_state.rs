@@ -1,4 +1,5 @@
-//! What a rollout writes down of a pod whose images it changes, and what follows from it: whether the containers run them yet.
+//! What a rollout writes down of a pod whose images, requests and limits it changes, and what follows from it: whether the containers
+//! have them yet.
 //!
 //! The annotation has `OpenKruise`'s form, under our own domain. Where `OpenKruise` keeps the ID of the image alone, this keeps that of
 //! the container too: a new tag of the same image never gets another image ID.
@@ -6,6 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize, Serializer};
+
+use crate::sidecarset::controller::requested::{Requested, Resources};
 
 /// The status of a container, as far as it says what runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -25,6 +28,8 @@ pub struct ContainerStatus {
     pub restart_count: i32,
     /// Whether it serves, if that is known.
     pub ready: Option<bool>,
+    /// The requests and limits that it runs with, as far as the kubelet reports them.
+    pub resources: Option<Resources>,
 }
 
 /// What the annotation says of one set.
@@ -38,7 +43,7 @@ pub struct InPlaceState {
     /// Whether it was ready then, or was not back from a change before: one that did not serve takes no place in a budget.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub was_ready: bool,
-    /// The containers whose image was changed, as they were before.
+    /// The containers whose image, requests or limits were changed, as they were before.
     pub last_container_statuses: BTreeMap<String, LastStatus>,
 }
 
@@ -55,6 +60,12 @@ pub struct LastStatus {
     /// The container's ID.
     #[serde(rename = "containerID", skip_serializing_if = "String::is_empty")]
     pub container_id: String,
+    /// The requests and limits that the pod asked for, where these were changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resources: Option<Resources>,
+    /// Whether the container restarts for other ones.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub restarts: bool,
 }
 
 // Anybody who may write the annotation may write lists into it.
@@ -79,19 +90,26 @@ impl LastStatus {
     pub fn of(status: &ContainerStatus, image: &str, earlier: Option<&Self>) -> Self {
         let container_id = status.container_id.clone().unwrap_or_default();
         let is_same = |earlier: &&Self| !container_id.is_empty() && earlier.container_id == container_id;
-        let image = earlier.filter(is_same).map_or(image, |earlier| &earlier.image).to_owned();
-        Self { image, image_id: status.image_id.clone(), container_id }
+        let earlier = earlier.filter(is_same);
+        let image = earlier.map_or(image, |earlier| &earlier.image).to_owned();
+        let of_start = earlier.filter(|earlier| earlier.restarts);
+        let (resources, restarts) = (of_start.and_then(|earlier| earlier.resources.clone()), of_start.is_some());
+        Self { image, image_id: status.image_id.clone(), container_id, resources, restarts }
     }
 
-    /// Whether the container still is what it was, though the pod asks for another image.
-    fn is_still(&self, status: &ContainerStatus, image: &str) -> bool {
+    /// Whether the container still is what it was, though the pod asks for another image, or for amounts for which it restarts. Those
+    /// that the kubelet does not give it, as `is_refused` says, restart nothing.
+    fn is_still(&self, status: &ContainerStatus, requested: Requested<'_>, is_refused: bool) -> bool {
         let now = status.container_id.as_deref().unwrap_or_default();
         let is_same = if self.container_id.is_empty() || now.is_empty() {
             self.image_id == status.image_id
         } else {
             self.container_id == now
         };
-        is_same && (self.image.is_empty() || self.image != image) && in_full(&status.image) != in_full(image)
+        let image = requested.image;
+        let is_old = (self.image.is_empty() || self.image != image) && in_full(&status.image) != in_full(image);
+        let is_resized = || self.resources.as_ref().is_some_and(|before| !requested.is_met_by(before));
+        is_same && (is_old || (self.restarts && !is_refused && is_resized()))
     }
 }
 
@@ -109,23 +127,44 @@ pub fn touched(annotation: &str) -> BTreeSet<String> {
     states.into_iter().filter(|(_, state)| state.was_ready).map(|(set, _)| set).collect()
 }
 
-/// The sets with a container that does not run yet what the pod asks for, or does not serve with it. `images` are those of the pod's spec, by container. An
-/// annotation that cannot be read counts as none: a user who may write it can make this pod take a
-/// place in the budget of its sets, until it is overdue.
+/// The sets with a container that does not run yet what the pod asks for, or does not serve with it. `requested` is that by container, and
+/// `is_refused` whether the kubelet says that it does not resize the pod. An annotation that cannot be read counts as none: a user who may
+/// write it can make this pod take a place in the budget of its sets, until it is overdue.
 pub fn unsettled<'s>(
     annotation: &str,
-    images: &BTreeMap<&str, &str>,
+    requested: &BTreeMap<&str, Requested<'_>>,
     statuses: impl Iterator<Item = &'s ContainerStatus>,
+    is_refused: bool,
 ) -> BTreeSet<String> {
-    let Ok(states) = serde_json::from_str::<BTreeMap<String, InPlaceState>>(annotation) else {
-        return BTreeSet::new();
-    };
     let statuses: HashMap<&str, &ContainerStatus> = statuses.map(|status| (status.name.as_str(), status)).collect();
     let is_still = |(name, last): (&String, &LastStatus)| {
-        let Some(image) = images.get(name.as_str()) else { return false };
-        statuses.get(name.as_str()).is_none_or(|status| status.ready == Some(false) || last.is_still(status, image))
+        let Some(requested) = requested.get(name.as_str()) else { return false };
+        let is_still =
+            |status: &&ContainerStatus| status.ready == Some(false) || last.is_still(status, *requested, is_refused);
+        statuses.get(name.as_str()).is_none_or(is_still)
     };
-    let sets = states.into_iter().filter(|(_, state)| state.last_container_statuses.iter().any(is_still));
+    with_container(annotation, is_still)
+}
+
+/// The sets with a container that a rollout has resized, and that does not run with what the pod asks for.
+pub fn unresized<'s>(
+    annotation: &str,
+    requested: &BTreeMap<&str, Requested<'_>>,
+    statuses: impl Iterator<Item = &'s ContainerStatus>,
+) -> BTreeSet<String> {
+    let found = statuses.filter_map(|status| Some((status.name.as_str(), status.resources.as_ref()?)));
+    let found: HashMap<&str, &Resources> = found.collect();
+    with_container(annotation, |(name, last)| {
+        let (Some(requested), Some(found)) = (requested.get(name.as_str()), found.get(name.as_str())) else {
+            return false;
+        };
+        last.resources.is_some() && !requested.is_met_by(found)
+    })
+}
+
+fn with_container(annotation: &str, is_it: impl Fn((&String, &LastStatus)) -> bool) -> BTreeSet<String> {
+    let states = serde_json::from_str::<BTreeMap<String, InPlaceState>>(annotation).unwrap_or_default();
+    let sets = states.into_iter().filter(|(_, state)| state.last_container_statuses.iter().any(&is_it));
     sets.map(|(set, _)| set).collect()
 }
 
@@ -138,7 +177,60 @@ mod tests {
     fn is_settled(last: &serde_json::Value, status: &serde_json::Value) -> bool {
         let annotation = json!({"a": {"lastContainerStatuses": {"c": last}}}).to_string();
         let statuses: Vec<ContainerStatus> = serde_json::from_value(status.clone()).unwrap();
-        unsettled(&annotation, &BTreeMap::from([("c", "proxy:2")]), statuses.iter()).is_empty()
+        unsettled(&annotation, &asking(None), statuses.iter(), false).is_empty()
+    }
+
+    /// A pod that asks for these resources.
+    fn asking(resources: Option<&Resources>) -> BTreeMap<&'static str, Requested<'_>> {
+        BTreeMap::from([("c", Requested { image: "proxy:2", resources })])
+    }
+
+    #[test]
+    fn a_container_that_restarts_for_a_resize_is_settled_when_it_is_another_one_or_stays_as_it_was() {
+        let memory = |amount: &str| json!({"limits": {"memory": amount}});
+        let last = |restarts: bool| {
+            json!({"a": {"lastContainerStatuses": {"c": {
+                "image": "proxy:2", "imageID": "i", "containerID": "c1", "resources": memory("1Gi"), "restarts": restarts,
+            }}}})
+            .to_string()
+        };
+        for (case, restarts, container, now, is_refused, settled) in [
+            ("the same container", true, "c1", "2Gi", false, false),
+            ("another one", true, "c2", "2Gi", false, true),
+            ("it does not restart", false, "c1", "2Gi", false, true),
+            ("taken back", true, "c1", "1024Mi", false, true),
+            ("the kubelet does not do it", true, "c1", "2Gi", true, true),
+        ] {
+            let now: Resources = serde_json::from_value(memory(now)).unwrap();
+            let status = json!([{"name": "c", "image": "proxy:2", "imageID": "i", "containerID": container}]);
+            let statuses: Vec<ContainerStatus> = serde_json::from_value(status).unwrap();
+            let found = unsettled(&last(restarts), &asking(Some(&now)), statuses.iter(), is_refused);
+            assert_eq!(found.is_empty(), settled, "{case}");
+        }
+    }
+
+    #[test]
+    fn a_container_is_resized_when_the_kubelet_reports_what_the_pod_asks_for() {
+        let asked: Resources = serde_json::from_value(json!({"requests": {"cpu": "1500m", "memory": "1Gi"}})).unwrap();
+        let resized = json!({"a": {"lastContainerStatuses": {"c": {"resources": {}}}}}).to_string();
+        let not_by_us = json!({"a": {"lastContainerStatuses": {"c": {}}}}).to_string();
+        for (case, annotation, resources, expected) in [
+            ("old", &resized, json!({"requests": {"cpu": "1", "memory": "1Gi"}}), true),
+            (
+                "in other words, with more",
+                &resized,
+                json!({"requests": {"cpu": "1.5", "memory": "1024Mi"}, "limits": {"cpu": "2"}}),
+                false,
+            ),
+            ("one is missing", &resized, json!({"requests": {"cpu": "1500m"}}), true),
+            ("not reported", &resized, json!(null), false),
+            ("not by a rollout", &not_by_us, json!({}), false),
+        ] {
+            let statuses: Vec<ContainerStatus> =
+                serde_json::from_value(json!([{"name": "c", "resources": resources}])).unwrap();
+            let found = unresized(annotation, &asking(Some(&asked)), statuses.iter());
+            assert_eq!(!found.is_empty(), expected, "{case}");
+        }
     }
 
     /// Cases 97 of `OpenKruise`'s tests, and 7A-32 of what its users report.
@@ -179,7 +271,8 @@ mod tests {
         let none = BTreeMap::new();
         let gone = json!({"a": {"lastContainerStatuses": {"c": {}}}}).to_string();
         for annotation in ["", "{", "[]", r#"{"a": 3}"#, gone.as_str()] {
-            assert!(unsettled(annotation, &none, [].iter()).is_empty(), "{annotation}");
+            assert!(unsettled(annotation, &none, [].iter(), false).is_empty(), "{annotation}");
+            assert!(unresized(annotation, &none, [].iter()).is_empty(), "{annotation}");
         }
     }
 

@@ -63,7 +63,7 @@ impl Ledger {
         self.pods.retain(|key, entries| {
             let Some(pod) = pods.get(key) else { return false };
             entries.retain(|entry| {
-                let is_shown = !pod.active || pod.hash_of(&entry.set) == Some(&*entry.hash);
+                let is_shown = !pod.active || pod.recorded_hash_of(&entry.set) == Some(&*entry.hash);
                 entry.is_fresh(now) && pod.facts.uid == entry.uid && !is_shown
             });
             !entries.is_empty()

@@ -30,7 +30,7 @@ impl Members {
         let mut members = Self { uninjected: pods.lacking(set, snapshot), ..Self::default() };
         let mut namespace = ReachedNamespace::default();
         for (key, pod) in pods.carrying(&set.name) {
-            let Some(hash) = pod.hash_of(&set.name) else { continue };
+            let Some(hash) = pod.recorded_hash_of(&set.name) else { continue };
             if !members.hashes.contains(hash) {
                 members.hashes.insert(hash.to_owned());
             }

@@ -207,7 +207,8 @@ impl Memory {
     ) -> PodState<'p> {
         let facts = &pod.facts;
         let (mut is_settled, mut is_touched) = (pod.is_settled(set), pod.is_touched(set));
-        let given = ledger.given(key, facts.uid, set, now).filter(|(given, _)| pod.hash_of(set) != Some(*given));
+        let given =
+            ledger.given(key, facts.uid, set, now).filter(|(given, _)| pod.recorded_hash_of(set) != Some(*given));
         if let Some((_, takes_place)) = given {
             (is_settled, is_touched) = (false, takes_place);
         }

@@ -73,6 +73,8 @@ pub struct PodRecord {
     buckets: Box<[u16]>,
     /// Of these, the ones with containers whose image a rollout changed and that do not run it yet.
     pub unsettled: SomeSets,
+    /// Of these, the ones with containers that a rollout resized, and that the kubelet does not give what they ask for.
+    pub unresized: SomeSets,
     /// Of these, the ones for which a rollout took the pod down.
     pub touched: SomeSets,
     /// Of these, the ones that the pod's condition says cannot be updated in it.
@@ -109,6 +111,7 @@ impl PodRecord {
             platform: pod.platform(),
             skip: records.skip.clone(),
             unsettled: pod.unsettled(&carried.sets),
+            unresized: pod.unresized(&carried.sets),
             touched: pod.touched(&carried.sets),
             refused: pod.refused(&carried.sets),
             buckets: pod.buckets(&carried.sets),
@@ -167,8 +170,14 @@ impl PodRecord {
         self.carried.share(texts);
     }
 
-    /// The hash of what the pod carries of the set; empty where it was not recorded, nothing where it carries none.
+    /// The hash of what the pod carries of the set; empty where it was not recorded, and where containers lack requests and limits of it;
+    /// nothing where it carries none.
     pub fn hash_of(&self, set: &str) -> Option<&str> {
+        self.recorded_hash_of(set).map(|hash| if self.unresized.has(&self.carried, set) { "" } else { hash })
+    }
+
+    /// The same, whatever the containers lack.
+    pub fn recorded_hash_of(&self, set: &str) -> Option<&str> {
         self.carried.iter().find_map(|(name, hash)| (name == set).then_some(hash))
     }
 

@@ -274,3 +274,35 @@ fn of_too_many_labels_those_that_sets_select_by_are_kept() {
     assert!(record.labels.iter().any(|label| label == (key, "value")));
     assert!(record.some_left_out);
 }
+
+#[test]
+fn a_pod_that_the_kubelet_does_not_resize_has_not_the_form_that_its_record_names() {
+    let resized = json!({"a": {"revision": "v1:new", "lastContainerStatuses": {"a-c": {"resources": {}}}}}).to_string();
+    let condition =
+        |reason: &str| json!({"type": "PodResizePending", "status": "True", "reason": reason, "message": "too large"});
+    for (reason, actual, expected) in [
+        ("Infeasible", "1", Some("the kubelet has not resized the pod (Infeasible): too large")),
+        ("Deferred", "1", Some("the kubelet has not resized the pod (Deferred): too large")),
+        ("Other", "1", None),
+        // It is another container that waits.
+        ("Deferred", "2", None),
+    ] {
+        let mut pod = pod("p", "web", &[("a", "v1:new"), ("b", "v1:b")], true);
+        pod.annotations.get_or_insert_default().in_place_state = Some(resized.as_str().into());
+        let spec = json!({
+            "nodeName": "n", "containers": [{"name": "a-c", "resources": {"requests": {"cpu": "2"}}}, {"name": "b-c"}],
+        });
+        pod.spec = serde_json::from_value(spec).unwrap();
+        pod.status = serde_json::from_value(json!({
+            "phase": "Running", "conditions": [{"type": "Ready", "status": "True"}, condition(reason)],
+            "containerStatuses": [{"name": "a-c", "resources": {"requests": {"cpu": actual}}}],
+        }))
+        .unwrap();
+        let record = PodRecord::of(&pod, &wanted(&["a", "b"])).unwrap();
+        let hash = if expected.is_some() { "" } else { "v1:new" };
+        assert_eq!((record.hash_of("a"), record.hash_of("b")), (Some(hash), Some("v1:b")), "{reason} {actual}");
+        assert_eq!(record.recorded_hash_of("a"), Some("v1:new"), "its revision is kept");
+        assert_eq!(pod.why_unresized("a").as_deref(), expected, "{reason} {actual}");
+        assert!(record.is_settled("a"));
+    }
+}

@@ -1,6 +1,6 @@
 //! A pod as it is watched: only what counts and rollouts read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -10,9 +10,10 @@ use serde::de::IgnoredAny;
 
 use crate::names::UPGRADABLE;
 use crate::sidecarset::controller::carried::MAX_SETS;
-use crate::sidecarset::controller::in_place_state::{ContainerStatus, touched, unsettled};
+use crate::sidecarset::controller::in_place_state::{ContainerStatus, touched, unresized, unsettled};
 use crate::sidecarset::controller::packed::Packed;
 use crate::sidecarset::controller::records::Records;
+use crate::sidecarset::controller::requested::{Requested, Resources};
 use crate::watch::partial::Partial;
 use engine::sidecarset::affinity::Affinity;
 use engine::sidecarset::compiled::CompiledSet;
@@ -23,7 +24,7 @@ use engine::sidecarset::workload::{OfPod, TEMPLATE_HASH_LABEL, Workload};
 /// A pod as it is watched.
 pub type WatchedPod = Partial<Pod, PodSpec, PodStatus, Records>;
 
-/// The names and images of a pod's containers, what names its operating system, and where and how long it runs.
+/// The names and images of a pod's containers, their requests and limits, what names its operating system, and where and how long it runs.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodSpec {
@@ -74,6 +75,7 @@ pub(super) struct Container {
     pub name: String,
     /// Image.
     pub image: String,
+    resources: Option<Resources>,
 }
 
 /// Phase and conditions of a pod, and what its containers run.
@@ -106,6 +108,7 @@ struct Condition {
     #[serde(rename = "type")]
     kind: String,
     status: String,
+    reason: Option<Box<str>>,
     message: Option<Box<str>>,
     last_transition_time: Option<Time>,
 }
@@ -173,10 +176,45 @@ impl WatchedPod {
     /// The sets among these with containers that do not run yet what a rollout gave them.
     pub(super) fn unsettled(&self, carried: &Packed) -> SomeSets {
         let Some(state) = self.in_place_state() else { return SomeSets::default() };
-        let images = self.containers().map(|container| (container.name.as_str(), container.image.as_str())).collect();
         let statuses = self.status.iter().flat_map(PodStatus::containers);
-        let sets = unsettled(state, &images, statuses);
+        let sets = unsettled(state, &self.requested(), statuses, self.refused_resize().is_some());
         SomeSets::of(carried, |set, _| sets.contains(set))
+    }
+
+    /// The sets among these with containers that a rollout has resized, and that the kubelet does not give what they ask for.
+    pub(super) fn unresized(&self, carried: &Packed) -> SomeSets {
+        if self.refused_resize().is_none() {
+            return SomeSets::default();
+        }
+        let sets = self.unresized_sets();
+        SomeSets::of(carried, |set, _| sets.contains(set))
+    }
+
+    /// Why the kubelet does not give the containers of the set what a rollout made the pod ask for; nothing where it does.
+    pub(super) fn why_unresized(&self, set: &str) -> Option<String> {
+        let refused = self.refused_resize()?;
+        let (reason, message) = (refused.reason.as_deref()?, refused.message.as_deref().unwrap_or_default());
+        let said = if message.is_empty() { String::new() } else { format!(": {message}") };
+        self.unresized_sets().contains(set).then(|| format!("the kubelet has not resized the pod ({reason}){said}"))
+    }
+
+    fn unresized_sets(&self) -> BTreeSet<String> {
+        let statuses = self.status.iter().flat_map(PodStatus::containers);
+        self.in_place_state().map(|state| unresized(state, &self.requested(), statuses)).unwrap_or_default()
+    }
+
+    fn requested(&self) -> BTreeMap<&str, Requested<'_>> {
+        let containers = self.containers();
+        containers
+            .map(|it| (it.name.as_str(), Requested { image: &it.image, resources: it.resources.as_ref() }))
+            .collect()
+    }
+
+    /// The condition by which the kubelet says that it does not resize the pod, now or ever.
+    fn refused_resize(&self) -> Option<&Condition> {
+        let conditions = self.status.iter().filter_map(|status| status.conditions.as_ref()).flatten();
+        let mut waiting = conditions.filter(|it| it.kind == "PodResizePending" && it.status == "True");
+        waiting.find(|it| matches!(it.reason.as_deref(), Some("Deferred" | "Infeasible")))
     }
 
     /// The sets among these for which a rollout took the pod down.

@@ -29,6 +29,7 @@ use crate::sidecarset::mark::is_marked_raw;
 use crate::snapshot::Snapshot;
 
 const EPHEMERAL: &str = "ephemeralcontainers";
+const RESIZE: &str = "resize";
 
 const RESOURCES: &[Resource] = &[
     Resource { group: "", version: "v1", resource: "pods", kind: "Pod" },

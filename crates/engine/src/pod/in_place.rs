@@ -1,7 +1,7 @@
-//! How a running pod takes the current form of a set that it carries: by new images and annotations, or not at all.
+//! How a running pod takes the current form of a set that it carries: by new images, requests, limits and annotations, or not at all.
 //!
-//! Of a container in a running pod the API server lets only the image change (and resources, by another way). So the pod is given
-//! the images of the set, and then judged as a new one would be: what it differs in beyond these only a new pod can take.
+//! Of a container in a running pod the API server lets only the image change, and cpu and memory by a sub-resource. So the pod is given
+//! these as the set has them, and then judged as a new one would be: what it differs in beyond these only a new pod can take.
 
 use std::collections::BTreeSet;
 
@@ -10,9 +10,11 @@ use serde_json::Value;
 
 use crate::pod::decoded::Decoded;
 use crate::pod::older_amounts::left_over;
+use crate::pod::resize::{self, NewAmounts};
 use crate::pod::select::{Fitted, Selection, fitted, injection, selected};
 use crate::pod::view::PodView;
 use crate::reasons;
+use crate::sidecarset::api::RawObject;
 use crate::sidecarset::compiled::CompiledSet;
 use crate::sidecarset::hot_upgrade::WORKING_ANNOTATION;
 use crate::sidecarset::injection::{Amounts, INJECTED_ANNOTATION, Injection, List};
@@ -39,8 +41,22 @@ pub enum InPlace {
 pub struct Change {
     /// Containers that get another image, which restarts them.
     pub images: Vec<NewImage>,
+    /// Containers that get other requests and limits.
+    pub resources: Vec<NewAmounts>,
     /// Annotations with their new values, the record [`INJECTED_ANNOTATION`] among them.
     pub annotations: Vec<(String, String)>,
+}
+
+impl Change {
+    /// Whether nothing is to be changed.
+    pub const fn is_empty(&self) -> bool {
+        self.images.is_empty() && self.resources.is_empty() && self.annotations.is_empty()
+    }
+
+    /// Whether a container restarts for it.
+    pub fn restarts(&self) -> bool {
+        !self.images.is_empty() || self.resources.iter().any(|new| new.restarts)
+    }
 }
 
 /// A container's new image.
@@ -60,23 +76,28 @@ pub struct NewImage {
 /// [`Unserved`] when it cannot be decided which sets select the pod.
 pub fn in_place(pod: &Value, namespace: &str, set: &str, snapshot: &Snapshot) -> Result<InPlace, Unserved> {
     // What the set has for this pod may depend on the pod.
-    let images = with_set(pod, namespace, set, snapshot, |injection, compiled| {
+    let change = with_set(pod, namespace, set, snapshot, |injection, compiled| {
         if injection.carried().has(&compiled.name) {
-            return new_images(pod, compiled, &injection).map(Some);
+            return containers_of(pod, compiled, &injection, snapshot.resizes_pods).map(Some);
         } else if compiled.may_opt_out && injection.carried().is_by_openkruise(&compiled.name) {
             // Of a must anybody could write it to keep the set as it is: as at admission, it counts for nothing.
             return Ok(None);
         }
         Err(format!("the pod has no record of the set in its annotation {INJECTED_ANNOTATION}"))
     })?;
-    let images = match images {
-        Ok(Some(images)) => images,
+    let change = match change {
+        Ok(Some(change)) => change,
         Ok(None) => return Ok(InPlace::OpenKruise),
         Err(why) => return Ok(InPlace::NewPodOnly(why)),
     };
     let mut changed = pod.clone();
-    for new in &images {
-        set_image(&mut changed, new);
+    for new in &change.images {
+        for container in containers_named(&mut changed, new.list, &new.container) {
+            container.insert("image".to_owned(), new.image.as_str().into());
+        }
+    }
+    for new in &change.resources {
+        containers_named(&mut changed, new.list, &new.container).for_each(|container| new.apply(container));
     }
     let annotations = with_set(&changed, namespace, set, snapshot, |mut injection, compiled| {
         let missing = injection.examine(compiled).map_err(|clash| clash.text)?;
@@ -88,7 +109,8 @@ pub fn in_place(pod: &Value, namespace: &str, set: &str, snapshot: &Snapshot) ->
             let hash = injection.carried().hash_of(&compiled.name).filter(|_| is_older)?;
             injection.differing_in_app(compiled).or_else(|| left_over(&changed, compiled, hash, snapshot))
         };
-        if let Some(why) = missing.for_new_pods_only().or_else(of_older_form) {
+        let no_resize = || if change.resources.is_empty() { None } else { resize::why_not(pod, &changed) };
+        if let Some(why) = missing.for_new_pods_only().or_else(of_older_form).or_else(no_resize) {
             return Err(why);
         }
         injection.add_missing(compiled, missing);
@@ -100,7 +122,7 @@ pub fn in_place(pod: &Value, namespace: &str, set: &str, snapshot: &Snapshot) ->
         Ok(Some(annotations))
     })?;
     Ok(match annotations {
-        Ok(Some(annotations)) => InPlace::Change(Change { images, annotations }),
+        Ok(Some(annotations)) => InPlace::Change(Change { annotations, ..change }),
         Ok(None) => InPlace::OpenKruise,
         Err(why) => InPlace::NewPodOnly(why),
     })
@@ -153,11 +175,17 @@ fn with_set<T>(
     })
 }
 
-/// The images that containers of the set in the pod have to get. A container that the record does not list is left alone.
-fn new_images(pod: &Value, set: &CompiledSet, injection: &Injection<'_, '_>) -> Result<Vec<NewImage>, String> {
+/// The images, requests and limits that containers of the set in the pod have to get. A container that the record does not list is left
+/// alone.
+fn containers_of(
+    pod: &Value,
+    set: &CompiledSet,
+    injection: &Injection<'_, '_>,
+    resizes: bool,
+) -> Result<Change, String> {
     let recorded = injection.carried().containers(&set.name);
     let listed: BTreeSet<(&str, &str)> = recorded.map(|(list, name)| (list.field(), name)).collect();
-    let mut images = Vec::new();
+    let mut change = Change::default();
     for list in [List::InitContainers, List::Containers] {
         for piece in set.pieces_of(list).iter() {
             let name = piece.name.as_str();
@@ -167,6 +195,7 @@ fn new_images(pod: &Value, set: &CompiledSet, injection: &Injection<'_, '_>) -> 
             if !listed.contains(&(list.field(), name)) {
                 return Err(format!("container {name:?} is not the set's, as the pod's record says"));
             }
+            change.resources.extend(NewAmounts::of(set, piece, list, now).filter(|_| resizes));
             let image = now.get("image").and_then(Value::as_str).unwrap_or_default();
             if is_image_of(&piece.image, image, &set.allowed) {
                 continue;
@@ -174,10 +203,10 @@ fn new_images(pod: &Value, set: &CompiledSet, injection: &Injection<'_, '_>) -> 
             if list == List::InitContainers && !piece.needs.is_native_sidecar {
                 return Err(format!("init container {name:?} has run already"));
             }
-            images.push(NewImage { list: list.field(), container: name.to_owned(), image: piece.image.clone() });
+            change.images.push(NewImage { list: list.field(), container: name.to_owned(), image: piece.image.clone() });
         }
     }
-    Ok(images)
+    Ok(change)
 }
 
 fn container<'v>(pod: &'v Value, list: List, name: &str) -> Option<&'v Value> {
@@ -185,11 +214,8 @@ fn container<'v>(pod: &'v Value, list: List, name: &str) -> Option<&'v Value> {
     containers.iter().find(|container| container.get("name").and_then(Value::as_str) == Some(name))
 }
 
-fn set_image(pod: &mut Value, new: &NewImage) {
-    let containers = pod.get_mut("spec").and_then(|spec| spec.get_mut(new.list)).and_then(Value::as_array_mut);
-    for container in containers.into_iter().flatten().filter_map(Value::as_object_mut) {
-        if container.get("name").and_then(Value::as_str) == Some(&new.container) {
-            container.insert("image".to_owned(), new.image.as_str().into());
-        }
-    }
+fn containers_named<'v>(pod: &'v mut Value, list: &str, name: &str) -> impl Iterator<Item = &'v mut RawObject> {
+    let containers = pod.get_mut("spec").and_then(|spec| spec.get_mut(list)).and_then(Value::as_array_mut);
+    let containers = containers.into_iter().flatten().filter_map(Value::as_object_mut);
+    containers.filter(move |container| container.get("name").and_then(Value::as_str) == Some(name))
 }

@@ -14,6 +14,7 @@ pub mod older;
 mod older_amounts;
 pub mod owners;
 pub mod positions;
+pub mod resize;
 pub mod select;
 pub mod skip;
 pub mod stages;

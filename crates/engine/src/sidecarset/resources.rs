@@ -248,7 +248,8 @@ fn is_beyond(default: &Value, bound: &Value, list: &str) -> bool {
     }
 }
 
-fn amount<'c>(container: &'c RawObject, list: &str, name: &str) -> Option<&'c Value> {
+/// The amount of a resource in a container's requests or limits.
+pub fn amount<'c>(container: &'c RawObject, list: &str, name: &str) -> Option<&'c Value> {
     container.get("resources")?.get(list)?.get(name).filter(|amount| !amount.is_null())
 }
 

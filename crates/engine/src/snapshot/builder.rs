@@ -29,10 +29,10 @@ impl SnapshotBuilder {
         self
     }
 
-    /// Takes in the minor version of the API server.
-    pub fn apply_version(&mut self, minor: Option<u32>) {
-        self.version_changed |= self.next.minor_version != minor;
-        self.next.minor_version = minor;
+    /// Takes in the minor version of the API server, and whether it resizes pods.
+    pub fn apply_version(&mut self, minor: Option<u32>, resizes_pods: bool) {
+        self.version_changed |= (self.next.minor_version, self.next.resizes_pods) != (minor, resizes_pods);
+        (self.next.minor_version, self.next.resizes_pods) = (minor, resizes_pods);
     }
 
     /// Whether a decision could come out differently than with the snapshot published last.
@@ -83,10 +83,13 @@ mod tests {
     fn a_version_of_the_api_server_is_published_when_it_is_another() {
         let (mut feed, target) = feed();
         feed.publish(&target);
-        for (minor, generation) in [(None, 1), (Some(30), 2), (Some(30), 2), (Some(31), 3)] {
-            feed.apply_version(minor);
+        for (minor, resizes, generation) in
+            [(None, false, 1), (Some(30), false, 2), (Some(30), false, 2), (Some(33), false, 3), (Some(33), true, 4)]
+        {
+            feed.apply_version(minor, resizes);
             feed.publish(&target);
-            assert_eq!((target.load().minor_version, target.load().generation), (minor, generation));
+            let found = target.load();
+            assert_eq!((found.minor_version, found.resizes_pods, found.generation), (minor, resizes, generation));
         }
     }
 }

@@ -114,6 +114,8 @@ macro_rules! collections {
             pub may_name_all_resources: bool,
             /// The minor version of Kubernetes that the API server is; unknown offline, and until it has answered.
             pub minor_version: Option<u32>,
+            /// Whether it changes requests and limits of running pods (`pods/resize`).
+            pub resizes_pods: bool,
         }
 
         /// What snapshots are made from.

@@ -101,6 +101,8 @@ pub(super) struct Asked {
     pub sizes: Sizes,
     /// Its record in the pod is another than before.
     pub is_recorded_anew: bool,
+    /// Its containers may keep their images: a rollout resizes a pod before it gives it these.
+    pub is_resized: bool,
 }
 
 /// For each must that is judged, why a pod does not carry it, if it does not.
@@ -117,7 +119,8 @@ impl Update<'_, '_> {
         // As this pod gets them: what of a set depends on the pod is not another form of it. All of them, as containers of other
         // sets are not the pod's own.
         let before = |(name, asked): (&&'a str, &Asked)| (asked.sizes == Sizes::Kept).then_some(*name);
-        let amounts = Amounts::Kept { before: self.old, sets: asked.iter().filter_map(before).collect() };
+        let resized = asked.iter().filter(|(_, asked)| asked.is_resized).map(|(name, _)| *name).collect();
+        let amounts = Amounts::Kept { before: self.old, sets: asked.iter().filter_map(before).collect(), resized };
         let Fitted { sets, selections, .. } = fitted(pod, self.request.body, selected, amounts, self.snapshot);
         let injection = injection(pod, self.request.body, &sets, &selections);
         let mut faults = Faults::new();

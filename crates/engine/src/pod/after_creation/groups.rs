@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use admission::Unserved;
 
 use super::forms::{Asked, Faults, Must, Sizes, has};
-use super::{Containers, Update};
+use super::{Containers, RESIZE, Update};
 use crate::pod::select::{Selected, Selection, gives_way, held_back};
 use crate::pod::validate::must;
 use crate::pod::view::PodView;
@@ -75,6 +75,7 @@ impl<'s, 'n> Group<'s, 'n> {
             is_changed: !self.changed.is_empty(),
             sizes: if self.new.contains(form.name.as_str()) { Sizes::Computed } else { Sizes::Kept },
             is_recorded_anew: self.recorded_anew.contains(form.name.as_str()),
+            is_resized: false,
         }
     }
 
@@ -133,12 +134,14 @@ impl Update<'_, '_> {
         let open: Vec<_> =
             groups.iter().filter(|group| !group.members.iter().any(|must| carries(&current, must))).collect();
         let older = self.older(&open, &before)?;
+        let resized = self.resized(&open, &before)?;
         let may_have_older = |group: &Group<'_, '_>, must: &Must<'_>| {
             let is_due =
                 || group.new.contains(must.name()) && held_back(must.set, self.new, &self.request.namespace).is_some();
             carries(&older, must) && (before.had_older(must) || is_due())
         };
-        let refused = open.into_iter().filter(|group| !group.members.iter().any(|must| may_have_older(group, must)));
+        let may_be = |group: &Group<'_, '_>, must: &Must<'_>| carries(&resized, must) || may_have_older(group, must);
+        let refused = open.into_iter().filter(|group| !group.members.iter().any(|must| may_be(group, must)));
         Ok(refused.filter_map(|group| group.refusal(&current, &before, &older)).collect())
     }
 
@@ -157,6 +160,20 @@ impl Update<'_, '_> {
             older: self.faults_in_older_forms(self.old, selected.clone(), &older)?,
             current: self.faults(self.old, selected, &current)?,
         })
+    }
+
+    /// Judges a pod that is resized by the members of these groups, each with the images that the pod has: a rollout gives the new ones
+    /// afterwards.
+    fn resized(&self, groups: &[&Group<'_, '_>], before: &Before) -> Result<Faults, Unserved> {
+        if groups.is_empty() || self.request.sub_resource.as_str() != RESIZE {
+            return Ok(Faults::new());
+        }
+        let members = groups.iter().flat_map(|group| group.members.iter().map(move |must| (group, must)));
+        let asked = members.map(|(group, must)| {
+            let asked = group.asked(must.set, before);
+            (must.name(), Asked { is_resized: true, ..asked })
+        });
+        self.faults(self.new, self.all.clone(), &asked.collect())
     }
 
     /// Judges the pod, as it is to be, by the older forms of the members of these groups.

@@ -26,6 +26,7 @@ mod opt_out;
 mod order;
 mod overrides;
 mod properties;
+mod resize;
 mod resources;
 mod revisions;
 mod second_pass;

@@ -113,7 +113,7 @@ impl<'s> Missing<'s> {
         self.presence == Presence::OpenKruise
     }
 
-    /// What of it only a new pod can get, if anything: a running pod takes no more than images and annotations.
+    /// What of it only a new pod can get, if anything. It has the images and amounts of the set already, as far as a running pod takes these.
     pub(crate) fn for_new_pods_only(&self) -> Option<String> {
         if let Some(differing) = self.outdated() {
             return Some(differing.to_owned());

@@ -36,6 +36,7 @@ use crate::sidecarset::flat::{Flat, FlatValue};
 pub use self::allowed::{AllowedChanges, Glob};
 pub use self::container::is_image_of;
 pub use self::paths::clean as clean_path;
+pub use self::settled::amounts_as_stored;
 pub use self::taken::{Lacking, Taken};
 
 /// A container as a set injects it, in a form that can be compared.

@@ -51,6 +51,14 @@ pub(super) fn as_stored(container: &RawObject) -> RawObject {
     container
 }
 
+/// The requests and limits of a container as they read in a pod that the API server has stored.
+pub fn amounts_as_stored(container: &RawObject) -> RawObject {
+    let Some(Value::Object(resources)) = container.get("resources") else { return RawObject::new() };
+    let mut resources = resources.clone();
+    settle_resources(&mut resources);
+    resources
+}
+
 fn drop_value<T: ?Sized>(map: &mut RawObject, field: &str, value: &T)
 where
     Value: PartialEq<T>,

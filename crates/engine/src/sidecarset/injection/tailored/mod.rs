@@ -8,6 +8,7 @@ mod overrides;
 mod resources;
 
 use admission::Reason;
+use serde_json::Value;
 
 use self::jobs::OfJob;
 pub(crate) use self::jobs::ends;
@@ -66,7 +67,9 @@ impl<'p, 's> Tailor<'p, 's> {
             OfJob::AsElsewhere => false,
         };
         let is_asked_of = self.asked.concerns(set);
-        if !is_native && !is_asked_of && set.pieces().all(|piece| piece.policy.is_none()) {
+        let kept = |piece: &Piece| self.targets.with_other_image(&set.name, &piece.name, &piece.image);
+        let is_kept_of = set.pieces().any(|piece| kept(piece).is_some());
+        if !is_native && !is_asked_of && !is_kept_of && set.pieces().all(|piece| piece.policy.is_none()) {
             return Ok(Fit::AsWritten);
         }
         let mut fitted = set.clone();
@@ -74,7 +77,7 @@ impl<'p, 's> Tailor<'p, 's> {
         for (list, piece) in pieces(&mut fitted) {
             let is_asked_for = is_asked_of && self.asked.concerns_piece(piece);
             let becomes_native = is_native && list == List::Containers;
-            if piece.policy.is_none() && !is_asked_for && !becomes_native {
+            if piece.policy.is_none() && !is_asked_for && !becomes_native && kept(piece).is_none() {
                 continue;
             }
             // Read and prepared for comparing once, whatever changes it.
@@ -82,6 +85,10 @@ impl<'p, 's> Tailor<'p, 's> {
             self.settle_resources(set, piece, &mut object)?;
             if is_asked_for {
                 self.asked.apply(set, piece, &mut object)?;
+            }
+            let image = object.get("image").and_then(Value::as_str).unwrap_or_default();
+            if let Some(resized) = self.targets.with_other_image(&set.name, &piece.name, image) {
+                resized.keep(&mut object);
             }
             if becomes_native {
                 notes.extend(jobs::to_native(set, &piece.name, &mut object, self.pod));

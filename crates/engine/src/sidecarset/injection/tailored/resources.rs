@@ -7,11 +7,12 @@ use admission::format::Quantity;
 use serde_json::value::RawValue;
 
 use crate::pod::view::{Container, PodView};
+use crate::sidecarset::api::RawObject;
 use crate::sidecarset::compiled::CompiledSet;
 use crate::sidecarset::expression::{Nanos, Resource};
 use crate::sidecarset::injection::clash::shortened;
 use crate::sidecarset::injection::legality::amounts;
-use crate::sidecarset::resources::{OwnDefaults, ResourcesPolicy, Totals};
+use crate::sidecarset::resources::{OwnDefaults, ResourcesPolicy, Totals, amount, set_amount};
 
 /// Containers whose names are compared with a regular expression. No node runs a pod of so many.
 const MAX_COMPARED: usize = 1000;
@@ -28,6 +29,9 @@ pub enum Amounts<'p> {
         before: &'p PodView<'p>,
         /// The sets that it was to carry.
         sets: BTreeSet<&'p str>,
+        /// Those of these for which the pod may be resized before it gets their images: a container of them that keeps its image is
+        /// another with the amounts of the set alone.
+        resized: BTreeSet<&'p str>,
     },
 }
 
@@ -40,6 +44,8 @@ pub(super) struct Targets<'p, 's> {
     own: OnceCell<Vec<Own<'p>>>,
     // By name, the containers of which the pod keeps the resources.
     kept: OnceCell<BTreeMap<&'p str, Resources<'p>>>,
+    // By name, the containers of which the pod keeps the image.
+    with_image: OnceCell<BTreeMap<&'p str, Resized<'p>>>,
     // By regular expression. Sets have few different ones.
     totals: RefCell<BTreeMap<(bool, String), Result<Totals, String>>>,
 }
@@ -69,13 +75,14 @@ impl<'p, 's> Targets<'p, 's> {
             amounts,
             own: OnceCell::new(),
             kept: OnceCell::new(),
+            with_image: OnceCell::new(),
             totals: RefCell::new(BTreeMap::new()),
         }
     }
 
     /// The resources that the pod has in a container of a set, where it had them before it was changed.
     pub(super) fn kept(&self, set: &str, container: &str) -> Option<Resources<'p>> {
-        let Amounts::Kept { before, sets } = &self.amounts else { return None };
+        let Amounts::Kept { before, sets, .. } = &self.amounts else { return None };
         let read = || {
             let before: BTreeMap<&str, Resources<'_>> = resources(before).collect();
             let is_kept =
@@ -84,6 +91,22 @@ impl<'p, 's> Targets<'p, 's> {
         };
         let kept = self.kept.get_or_init(read).get(container).copied();
         kept.filter(|_| sets.contains(set))
+    }
+
+    /// A container of a set for which the pod may be resized first, where it keeps another image than this one.
+    pub(super) fn with_other_image(&self, set: &str, name: &str, image: &str) -> Option<Resized<'p>> {
+        let Amounts::Kept { before, resized, .. } = &self.amounts else { return None };
+        let read = || {
+            let now: BTreeMap<&str, &'p Container<'p>> = all(self.pod).map(|it| (it.name.as_str(), it)).collect();
+            let kept = all(before).filter_map(|before| {
+                let now = now.get(before.name.as_str())?;
+                let is_kept = now.image.as_str() == before.image.as_str();
+                is_kept.then_some((before.name.as_str(), Resized { before, now }))
+            });
+            kept.collect()
+        };
+        let of_set = resized.contains(set).then(|| self.with_image.get_or_init(read))?;
+        of_set.get(name).copied().filter(|found| found.before.image.as_str() != image)
     }
 
     /// What containers are to get that lack a request or limit.
@@ -142,8 +165,45 @@ impl<'p, 's> Targets<'p, 's> {
 }
 
 fn resources<'p>(pod: &'p PodView<'p>) -> impl Iterator<Item = (&'p str, Resources<'p>)> {
-    let all = pod.spec.containers().iter().chain(pod.spec.init_containers());
-    all.map(|container| (container.name.as_str(), Resources(container.resources)))
+    all(pod).map(|container| (container.name.as_str(), Resources(container.resources)))
+}
+
+fn all<'p>(pod: &'p PodView<'p>) -> impl Iterator<Item = &'p Container<'p>> {
+    pod.spec.containers().iter().chain(pod.spec.init_containers())
+}
+
+/// A container that was resized.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Resized<'p> {
+    before: &'p Container<'p>,
+    now: &'p Container<'p>,
+}
+
+impl Resized<'_> {
+    /// Gives a container of a set the image that the pod keeps, and what the set leaves open of requests and limits as it was; nothing where
+    /// the pod has got amounts of what both leave open.
+    pub(super) fn keep(self, container: &mut RawObject) {
+        let names = Resource::ALL.map(Resource::name).into();
+        let of = |container: &Container<'_>| {
+            let (requests, limits) = container.resources.map(|raw| amounts(raw, &names)).unwrap_or_default();
+            [("limits", limits), ("requests", requests)]
+        };
+        let mut kept = container.clone();
+        for (list, amounts) in of(self.before) {
+            for (name, before) in amounts {
+                if amount(&kept, list, name).is_none() {
+                    set_amount(&mut kept, list, name, before.to_string().into());
+                }
+            }
+        }
+        // A missing request is the limit.
+        let is_known =
+            |list: &str, name: &str| amount(&kept, list, name).or_else(|| amount(&kept, "limits", name)).is_some();
+        if of(self.now).iter().all(|(list, amounts)| amounts.keys().all(|name| is_known(list, name))) {
+            kept.insert("image".to_owned(), self.before.image.as_str().into());
+            *container = kept;
+        }
+    }
 }
 
 /// Amounts as the API server stores them, with these defaults; a missing request is the limit.
