@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::fmt::Debug;
 
-use admission::reply::Outcome;
+use admission::reply::{Count, Outcome};
 use admission::{
     Denial, Findings, ObjectLimit, Operation, PatchBuilder, PatchWriter, Reason, Request, Review, Unserved, Verdict,
 };
@@ -66,6 +66,8 @@ pub struct Step {
     pub warnings: Vec<String>,
     /// Entries for the audit log.
     pub audit: Vec<(Cow<'static, str>, String)>,
+    /// What the metrics get.
+    pub counts: Vec<Count>,
     /// Set when the pod is refused. No later stage is asked then.
     pub denial: Option<(Reason, Denial)>,
 }
@@ -131,6 +133,7 @@ pub(super) fn mutate(
         let step = stage.mutate(&mut pod, request, snapshot)?;
         verdict.warnings.extend(step.warnings);
         verdict.audit.extend(step.audit);
+        verdict.counts.extend(step.counts);
         if let Some(refusal) = step.denial {
             return Ok(refused(verdict, refusal));
         }
@@ -165,6 +168,7 @@ pub(super) fn validate(
         let step = stage.validate(&pod, request, snapshot)?;
         findings.warnings.extend(step.warnings);
         findings.audit.extend(step.audit);
+        findings.counts.extend(step.counts);
         if let Some((reason, denial)) = step.denial {
             refuse_after_all(findings, reason, denial);
             return Ok(());
