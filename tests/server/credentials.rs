@@ -9,8 +9,15 @@ use serde_json::json;
 use crate::stand_in::{ApiServer, Served};
 
 /// What decisions read.
-const WATCHES: [&str; 6] =
-    ["sidecarsets", "admissionplugins", "clusterlimitranges", "namespaces", "configuration", "controllerrevisions"];
+const WATCHES: [&str; 7] = [
+    "sidecarsets",
+    "admissionplugins",
+    "clusterlimitranges",
+    "podsecurityprofiles",
+    "namespaces",
+    "configuration",
+    "controllerrevisions",
+];
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes its time: make test"]

@@ -16,11 +16,12 @@ use super::pod::Pod;
 /// The annotation with the profile of a pod, as in 1.24.
 pub const ANNOTATION: &str = "kubernetes.io/psp";
 
-/// Profiles that are asked about at one time, for the service account and for the user: as many questions as one review may have in a round.
+/// Profiles whose rights are requested at one time, for the service account and for the user: as many questions as a review may have in
+/// a round.
 const AT_ONCE: usize = 8;
 /// Rounds of questions about profiles that allow the pod. One more is about those that do not, and one is left for other deciders.
 const ROUNDS: usize = 2;
-/// Profiles that allow the pod and are asked about.
+/// Profiles that allow the pod, and whose rights are requested.
 pub const ASKED: usize = AT_ONCE * ROUNDS;
 
 /// What is decided on.
@@ -81,7 +82,7 @@ pub fn choose<O>(case: Case<'_>, request: &Request<'_, O>) -> Result<Choice, Uns
     }
     if allowing.len() > ASKED {
         text.push_str(&format!(
-            "; {} PodSecurityProfiles allow the pod, of which the first {ASKED} were asked about: give them a namespaceSelector",
+            "; {} PodSecurityProfiles allow the pod, and the rights to the first {ASKED} alone were checked: give them a namespaceSelector",
             allowing.len()
         ));
     }
@@ -91,7 +92,7 @@ pub fn choose<O>(case: Case<'_>, request: &Request<'_, O>) -> Result<Choice, Uns
     Ok(Choice::Refused(text))
 }
 
-/// Profiles by what they make of a pod, whoever may use them.
+/// Profiles by what they make of a pod, before any right is checked.
 #[derive(Default)]
 struct Found<'c> {
     unchanged: Vec<&'c Arc<CompiledProfile>>,
