@@ -43,8 +43,11 @@ fn a_profile_counts_for_who_may_use_it_on_a_real_api_server() {
     let users = |name: &str| json!({"kind": "User", "name": name, "apiGroup": "rbac.authorization.k8s.io"});
     let group = "rbac.authorization.k8s.io";
     let mut objects = vec![namespace(TEAM, "team"), namespace(OTHER, "none"), account("runner"), account("idle")];
+    // The role edit is empty without the controller that aggregates it.
+    objects.push(json!({"apiVersion": format!("{group}/v1"), "kind": "Role", "metadata": {"name": "editors", "namespace": TEAM},
+        "rules": [{"apiGroups": [""], "resources": ["pods", "pods/ephemeralcontainers"], "verbs": ["create", "get", "patch"]}]}));
     objects.push(json!({"apiVersion": format!("{group}/v1"), "kind": "RoleBinding",
-        "metadata": {"name": "editors", "namespace": TEAM}, "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "edit"},
+        "metadata": {"name": "editors", "namespace": TEAM}, "roleRef": {"apiGroup": group, "kind": "Role", "name": "editors"},
         "subjects": [users("ann"), users("bob")]}));
     objects.extend(right(json!({"kind": "ServiceAccount", "name": "runner", "namespace": TEAM}), "restricted"));
     objects.extend(right(users("ann"), "open"));
@@ -62,8 +65,8 @@ fn a_profile_counts_for_who_may_use_it_on_a_real_api_server() {
         cluster.kubectl_ok(&["get", "podsecurityprofile", "restricted", "-o", programmed], None).unwrap() == "True"
     });
     let create = |user: &str, pod: &Value| {
-        let arguments = [&["create", "-o", "json", "-f", "-"][..], &[&format!("--as={user}")]].concat();
-        cluster.kubectl(&arguments, Some(&pod.to_string())).unwrap()
+        let user = format!("--as={user}");
+        cluster.kubectl(&["create", "-o", "json", "-f", "-", &user], Some(&pod.to_string())).unwrap()
     };
     eventually("the rights are known", || {
         let may = |user: &str, profile: &str| {
