@@ -8,7 +8,7 @@ use crate::process::eventually;
 const TEAM: &str = "profiles-team";
 const OTHER: &str = "profiles-other";
 
-fn profile(name: &str, more: Value) -> Value {
+fn profile(name: &str, more: &Value) -> Value {
     let any = json!({"rule": "RunAsAny"});
     let mut spec = json!({"seLinux": any, "runAsUser": any, "supplementalGroups": any, "fsGroup": any, "volumes": ["*"],
         "namespaceSelector": {"matchLabels": {"profiles": "team"}}});
@@ -17,7 +17,7 @@ fn profile(name: &str, more: Value) -> Value {
 }
 
 /// Lets a subject use a profile in the namespace.
-fn right(subject: Value, profile: &str) -> [Value; 2] {
+fn right(subject: &Value, profile: &str) -> [Value; 2] {
     let name = format!("use-{profile}");
     let group = "rbac.authorization.k8s.io";
     [
@@ -28,7 +28,7 @@ fn right(subject: Value, profile: &str) -> [Value; 2] {
     ]
 }
 
-fn pod(name: &str, namespace: &str, account: &str, context: Value) -> Value {
+fn pod(name: &str, namespace: &str, account: &str, context: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": namespace},
         "spec": {"serviceAccountName": account, "automountServiceAccountToken": false,
             "containers": [{"name": "c", "image": "i:1", "securityContext": context}]}})
@@ -49,12 +49,12 @@ fn a_profile_counts_for_who_may_use_it_on_a_real_api_server() {
     objects.push(json!({"apiVersion": format!("{group}/v1"), "kind": "RoleBinding",
         "metadata": {"name": "editors", "namespace": TEAM}, "roleRef": {"apiGroup": group, "kind": "Role", "name": "editors"},
         "subjects": [users("ann"), users("bob")]}));
-    objects.extend(right(json!({"kind": "ServiceAccount", "name": "runner", "namespace": TEAM}), "restricted"));
-    objects.extend(right(users("ann"), "open"));
-    objects.push(profile("open", json!({"privileged": true})));
+    objects.extend(right(&json!({"kind": "ServiceAccount", "name": "runner", "namespace": TEAM}), "restricted"));
+    objects.extend(right(&users("ann"), "open"));
+    objects.push(profile("open", &json!({"privileged": true})));
     objects.push(profile(
         "restricted",
-        json!({"readOnlyRootFilesystem": true, "runAsUser": {"rule": "MustRunAsNonRoot"}}),
+        &json!({"readOnlyRootFilesystem": true, "runAsUser": {"rule": "MustRunAsNonRoot"}}),
     ));
     apply(&cluster, &objects);
     eventually("the entries of the profiles exist", || {
@@ -79,45 +79,45 @@ fn a_profile_counts_for_who_may_use_it_on_a_real_api_server() {
 
     // Ann may use "open", which allows all and changes nothing.
     let privileged = json!({"privileged": true});
-    let stored = create("ann", &pod("of-ann", TEAM, "idle", privileged.clone()));
+    let stored = create("ann", &pod("of-ann", TEAM, "idle", &privileged));
     assert!(stored.success(), "{}", stored.stderr);
     let stored: Value = serde_json::from_str(&stored.stdout).unwrap();
     assert_eq!(stored["metadata"]["annotations"]["kubernetes.io/psp"], "open");
     // Bob may use none, but the service account of the pod may use "restricted", which fills in what is open.
-    let refused = create("bob", &pod("of-bob", TEAM, "idle", json!({})));
+    let refused = create("bob", &pod("of-bob", TEAM, "idle", &json!({})));
     let why = "pods \"of-bob\" is forbidden: PodSecurityPolicy: unable to admit pod: []: neither";
     assert!(!refused.success() && refused.stderr.contains(why), "{}", refused.stderr);
-    let refused = create("bob", &pod("of-bob", TEAM, "runner", privileged.clone()));
+    let refused = create("bob", &pod("of-bob", TEAM, "runner", &privileged));
     let why = "unable to admit pod: [spec.containers[0].securityContext.privileged: Invalid value: true: Privileged containers are not allowed]";
     assert!(!refused.success() && refused.stderr.contains(why), "{}", refused.stderr);
-    let stored = create("bob", &pod("of-bob", TEAM, "runner", json!({})));
+    let stored = create("bob", &pod("of-bob", TEAM, "runner", &json!({})));
     assert!(stored.success(), "{}", stored.stderr);
     let stored: Value = serde_json::from_str(&stored.stdout).unwrap();
     assert_eq!(stored["metadata"]["annotations"]["kubernetes.io/psp"], "restricted");
     let context = &stored["spec"]["containers"][0]["securityContext"];
     assert_eq!(*context, json!({"readOnlyRootFilesystem": true, "runAsNonRoot": true}));
     // Where no profile counts, nothing is judged.
-    let left = pod("left-alone", OTHER, "default", privileged.clone());
+    let left = pod("left-alone", OTHER, "default", &privileged);
     let made = cluster.kubectl(&["create", "-f", "-"], Some(&left.to_string())).unwrap();
     assert!(made.success(), "{}", made.stderr);
 
     // A change of the spec is judged by what the pod's account may use; one of labels is not.
-    let patch = |name: &str, patch: Value, sub_resource: &[&str]| {
+    let patch = |name: &str, patch: &Value, sub_resource: &[&str]| {
         let patch = patch.to_string();
         let arguments = [&["patch", "pod", name, "-n", TEAM, "--as=bob", "-p", &patch][..], sub_resource].concat();
         cluster.kubectl(&arguments, None).unwrap()
     };
     let image = json!({"spec": {"containers": [{"name": "c", "image": "i:2"}]}});
-    let changed = patch("of-bob", image.clone(), &[]);
+    let changed = patch("of-bob", &image, &[]);
     assert!(changed.success(), "{}", changed.stderr);
-    let refused = patch("of-ann", image, &[]);
+    let refused = patch("of-ann", &image, &[]);
     assert!(refused.stderr.contains("PodSecurityPolicy: unable to validate pod: []"), "{}", refused.stderr);
-    let labelled = patch("of-ann", json!({"metadata": {"labels": {"a": "b"}}}), &[]);
+    let labelled = patch("of-ann", &json!({"metadata": {"labels": {"a": "b"}}}), &[]);
     assert!(labelled.success(), "{}", labelled.stderr);
     let debug =
         json!({"spec": {"ephemeralContainers": [{"name": "e", "image": "i:1", "securityContext": privileged}]}});
     let sub_resource = ["--subresource=ephemeralcontainers"];
-    let refused = patch("of-bob", debug, &sub_resource);
+    let refused = patch("of-bob", &debug, &sub_resource);
     let why = "spec.ephemeralContainers[0].securityContext.privileged: Invalid value: true";
     assert!(!refused.success() && refused.stderr.contains(why), "{}", refused.stderr);
 

@@ -25,6 +25,12 @@ pub trait Stage: Debug + Send + Sync {
     /// Whether nothing that was accepted gives it anything to decide. It costs nothing then.
     fn is_idle(&self, snapshot: &Snapshot) -> bool;
 
+    /// Whether it may have something to decide about this request. Only then is the whole pod decoded.
+    fn concerns(&self, request: &PodRequest<'_>, snapshot: &Snapshot) -> bool {
+        let _ = (request, snapshot);
+        true
+    }
+
     /// Changes a new pod, or refuses it. The document of `pod` holds what earlier stages added; `request` has the pod as it came.
     ///
     /// # Errors
@@ -92,7 +98,7 @@ fn busy<'s>(
     if stages.is_empty() || !concerns() {
         return Vec::new();
     }
-    stages.iter().filter(|stage| !stage.is_idle(snapshot)).collect()
+    stages.iter().filter(|stage| !stage.is_idle(snapshot) && stage.concerns(request, snapshot)).collect()
 }
 
 /// The whole pod as it came, or why it cannot be decoded.

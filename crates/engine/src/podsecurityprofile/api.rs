@@ -43,6 +43,7 @@ pub type Texts = Vec<String>;
 /// What a profile asks for.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
+#[allow(clippy::struct_excessive_bools)] // the fields of PodSecurityPolicy
 pub struct ProfileSpec {
     /// Namespaces by their labels; all where absent.
     #[serde(skip_serializing_if = "Option::is_none")]

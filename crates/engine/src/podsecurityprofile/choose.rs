@@ -1,6 +1,7 @@
 //! The profile of a pod, in the order of the API server of 1.24: the first by name that allows the pod as it is, or else the first that
 //! changes it, of those that the pod's service account or the user may `use`.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use admission::format::names::dns1123_subdomain;
@@ -81,13 +82,14 @@ pub fn choose<O>(case: Case<'_>, request: &Request<'_, O>) -> Result<Choice, Uns
         text.push_str(&users.may_use_none());
     }
     if allowing.len() > ASKED {
-        text.push_str(&format!(
+        let _ = write!(
+            text,
             "; {} PodSecurityProfiles allow the pod, and the rights to the first {ASKED} alone were checked: give them a namespaceSelector",
             allowing.len()
-        ));
+        );
     }
     if left_out > 0 {
-        text.push_str(&format!("; {left_out} more PodSecurityProfiles do not allow the pod"));
+        let _ = write!(text, "; {left_out} more PodSecurityProfiles do not allow the pod");
     }
     Ok(Choice::Refused(text))
 }

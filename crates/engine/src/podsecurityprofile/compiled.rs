@@ -67,6 +67,7 @@ pub fn bounded<'l, T: Item>(list: &'l [T], path: &Path, least: Least, errors: &m
 
 /// A profile that can be used.
 #[derive(Debug, Default, Clone, PartialEq)]
+#[allow(clippy::struct_excessive_bools)] // facts that do not depend on each other
 pub struct CompiledProfile {
     /// Name.
     pub name: String,

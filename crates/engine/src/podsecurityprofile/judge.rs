@@ -227,12 +227,14 @@ fn check_container(
     };
     if profile.read_only_root_filesystem {
         let nil = "ReadOnlyRootFilesystem may not be nil and must be set to true";
-        let found = unless(true, "readOnlyRootFilesystem", nil, "ReadOnlyRootFilesystem must be set to true");
-        found.into_iter().for_each(|error| faults.add(|| error));
+        if let Some(error) = unless(true, "readOnlyRootFilesystem", nil, "ReadOnlyRootFilesystem must be set to true") {
+            faults.add(|| error);
+        }
     }
     if !profile.allow_privilege_escalation {
         let detail = "Allowing privilege escalation for containers is not allowed";
-        let found = unless(false, "allowPrivilegeEscalation", detail, detail);
-        found.into_iter().for_each(|error| faults.add(|| error));
+        if let Some(error) = unless(false, "allowPrivilegeEscalation", detail, detail) {
+            faults.add(|| error);
+        }
     }
 }

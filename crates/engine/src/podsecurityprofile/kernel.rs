@@ -170,7 +170,7 @@ impl RuntimeClasses {
         let allowed: BTreeSet<String> = names.iter().cloned().collect();
         if allowed.contains(ANY) && names.len() > 1 {
             let detail = "if '*' is present, must not specify other RuntimeClass names";
-            errors.push(Error::invalid(&of_names, &Value::from(names.clone()), detail));
+            errors.push(Error::invalid(&of_names, Value::from(names.clone()), detail));
         }
         if let Some(default) = default
             && !allowed.contains(ANY)

@@ -125,11 +125,11 @@ mod tests {
         (outcome, printed.into_iter().map(|document| document.value).collect(), String::from_utf8(stderr).unwrap())
     }
 
-    fn policy(name: &str, more: Value) -> Value {
+    fn policy(name: &str, more: &Value) -> Value {
         let any = json!({"rule": "RunAsAny"});
         let mut policy = json!({"apiVersion": "policy/v1beta1", "kind": POLICY, "metadata": {"name": name},
             "spec": {"seLinux": any, "runAsUser": any, "supplementalGroups": any, "fsGroup": any}});
-        json_patch::merge(&mut policy, &more);
+        json_patch::merge(&mut policy, more);
         policy
     }
 
@@ -137,7 +137,7 @@ mod tests {
     fn a_policy_becomes_a_profile_with_its_fields_and_its_annotations_as_fields() {
         let first = policy(
             "restricted",
-            json!({
+            &json!({
                 "metadata": {"uid": "u", "resourceVersion": "1", "labels": {"a": "b"}, "annotations": {
                     "seccomp.security.alpha.kubernetes.io/allowedProfileNames": "docker/default,runtime/default",
                     "seccomp.security.alpha.kubernetes.io/defaultProfileName": "runtime/default",
@@ -148,7 +148,7 @@ mod tests {
                     "volumes": ["configMap", "secret"], "hostPorts": [{"min": 1, "max": 2}]},
             }),
         );
-        let list = json!({"apiVersion": "v1", "kind": "List", "items": [policy("open", json!({"spec": {"privileged": true}}))]});
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": [policy("open", &json!({"spec": {"privileged": true}}))]});
         let (outcome, profiles, stderr) = ran(vec![first, list]);
         assert_eq!(outcome, Outcome::Fine, "{stderr}");
         assert_eq!(profiles.len(), 2);
@@ -169,21 +169,21 @@ mod tests {
 
     #[test]
     fn what_cannot_be_carried_over_is_named_and_nothing_is_printed() {
-        let annotated = |key: &str, value: &str| policy("p", json!({"metadata": {"annotations": {key: value}}}));
+        let annotated = |key: &str, value: &str| policy("p", &json!({"metadata": {"annotations": {key: value}}}));
         for (wrong, expected) in [
             (
-                policy("p", json!({"spec": {"more": 1}})),
+                policy("p", &json!({"spec": {"more": 1}})),
                 "PodSecurityPolicy \"p\": unknown field \"spec.more\" cannot be carried over",
             ),
-            (policy("p", json!({"status": {}})), "field \"status\" cannot be carried over"),
-            (policy("p", json!({"spec": null})), "it has no spec"),
+            (policy("p", &json!({"status": {}})), "field \"status\" cannot be carried over"),
+            (policy("p", &json!({"spec": null})), "it has no spec"),
             (
-                policy("p", json!({"apiVersion": "policy/v1"})),
+                policy("p", &json!({"apiVersion": "policy/v1"})),
                 "expected a PodSecurityPolicy of policy/v1beta1 or extensions/v1beta1, found policy/v1 PodSecurityPolicy",
             ),
-            (policy("p", json!({"spec": {"volumes": ["x"]}})), "spec.volumes: Unsupported value: \"x\""),
+            (policy("p", &json!({"spec": {"volumes": ["x"]}})), "spec.volumes: Unsupported value: \"x\""),
             (
-                policy("p", json!({"spec": {"runAsUser": {"rule": "MustRunAs"}}})),
+                policy("p", &json!({"spec": {"runAsUser": {"rule": "MustRunAs"}}})),
                 "spec.runAsUser.ranges: Required value",
             ),
             (
@@ -199,7 +199,7 @@ mod tests {
                 "Pod \"q\": expected a PodSecurityPolicy",
             ),
         ] {
-            let (outcome, printed, stderr) = ran(vec![policy("fine", json!({})), wrong]);
+            let (outcome, printed, stderr) = ran(vec![policy("fine", &json!({})), wrong]);
             assert_eq!((outcome, printed.len()), (Outcome::Refused, 0), "{stderr}");
             assert!(stderr.contains(expected), "{stderr}");
         }

@@ -22,6 +22,12 @@ impl Stage for PodSecurityProfiles {
         snapshot.security_profiles.is_empty()
     }
 
+    fn concerns(&self, request: &PodRequest<'_>, snapshot: &Snapshot) -> bool {
+        // What cannot be said without the namespace is said when the pod is decided on.
+        let found = concerned(snapshot, &request.namespace);
+        found.map_or(true, |found| !found.objects.is_empty() || !found.warnings.is_empty())
+    }
+
     fn mutate(&self, pod: &mut PatchBuilder, request: &PodRequest<'_>, snapshot: &Snapshot) -> Result<Step, Unserved> {
         let (step, found) = decided(pod.document(), request, snapshot, true)?;
         let Some((profile, change)) = found else { return Ok(step) };

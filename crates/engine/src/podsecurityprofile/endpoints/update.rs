@@ -17,9 +17,9 @@ pub struct UpdateValidation;
 impl Validating<Snapshot> for UpdateValidation {
     type Object<'a> = Value;
 
-    fn validate<'a>(
+    fn validate(
         &self,
-        request: &Request<'a, Value>,
+        request: &Request<'_, Value>,
         snapshot: &Snapshot,
         findings: &mut Findings,
     ) -> Result<(), Unserved> {

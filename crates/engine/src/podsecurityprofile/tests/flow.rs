@@ -117,6 +117,11 @@ fn where_there_is_no_profile_nothing_is_judged() {
         let world = World::from_objects(&[profile("a", &selector), namespace(labels)]);
         assert_eq!(mutate(&world, &privileged(), &["*"]).decision, decision);
     }
+    // A pod elsewhere costs nothing, and may be as large as without profiles.
+    let elsewhere = World::from_objects(&[profile("a", &selector), namespace(json!({}))]);
+    let ports: Vec<Value> = (1..25_000).map(|port| json!({"containerPort": port})).collect();
+    let large = pod(json!({"containers": [{"name": "c", "image": "i", "ports": ports}]}));
+    assert_eq!(mutate(&elsewhere, &large, &[]).decision, Decision::Allowed);
     let unknown = World::from_objects(&[profile("a", &selector)]).live();
     let reply = unknown.ask("/mutate--v1-pod", &by_ann("new", &privileged()));
     assert!(matches!(reply, Err(Unserved::NamespaceUnknown(name)) if name == "new"));

@@ -41,7 +41,7 @@ fn each_row_of_the_tables_comes_out_as_in_1_24_and_stays_so() {
     for row in &rows {
         let (name, none) = (&row["row"], json!({"p": {}}));
         assert!(row.as_object().unwrap().keys().all(|field| FIELDS.contains(&field.as_str())), "{row}");
-        let profiles = row["profiles"].as_object().unwrap_or(none.as_object().unwrap());
+        let profiles = row["profiles"].as_object().unwrap_or_else(|| none.as_object().unwrap());
         let profiles: Vec<Value> = profiles.iter().map(|(name, more)| profile(name, more)).collect();
         let (world, pod) = (World::from_objects(&profiles), pod_of(row));
         let reply = mutate(&world, &pod, &["*"]);

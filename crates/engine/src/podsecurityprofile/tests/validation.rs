@@ -10,6 +10,7 @@ fn faults(more: &Value) -> String {
 }
 
 #[test]
+#[allow(clippy::too_many_lines)] // a table
 fn every_fault_of_a_policy_is_one_here() {
     let strategy = |rule: &str, min: i64, max: i64| json!({"rule": rule, "ranges": [{"min": min, "max": max}]});
     for (more, expected) in [
