@@ -44,12 +44,12 @@ impl Statuses for ProfileStatuses {
 
 /// Whether the API server calls for it. `needed` is every on-demand entry of profiles.
 fn programmed(record: &ProfileRecord, facts: &Facts, needed: &[Demand]) -> Statement {
-    statuses::programmed(record, |profile| match missing(profile, facts, needed) {
-        Some(what) => (false, PENDING, what),
-        None => {
-            let said = format!("The API server calls Outrider for what the profile decides.{}", facts.left_out());
-            (true, "Programmed", said)
+    statuses::programmed(record, |profile| {
+        if let Some(what) = missing(profile, facts, needed) {
+            return (false, PENDING, what);
         }
+        let said = format!("The API server calls Outrider for what the profile decides.{}", facts.left_out());
+        (true, "Programmed", said)
     })
 }
 
