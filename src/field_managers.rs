@@ -8,6 +8,8 @@ pub const SIDECARSET: &str = "outrider-sidecarset";
 pub const ADMISSION_PLUGIN: &str = "outrider-admissionplugin";
 /// Field manager of the status of ranges.
 pub const CLUSTER_LIMIT_RANGE: &str = "outrider-clusterlimitrange";
+/// Field manager of the status of profiles.
+pub const POD_SECURITY_PROFILE: &str = "outrider-podsecurityprofile";
 /// Field manager of the Lease.
 pub const LEADER_ELECTION: &str = "outrider-leader-election";
 /// Field manager of our own authority's Secret.

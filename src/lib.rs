@@ -27,6 +27,7 @@ pub mod metrics;
 pub mod names;
 pub mod permissions;
 pub mod plugins;
+pub mod podsecurityprofile;
 pub mod readiness;
 pub mod registry;
 mod selection;

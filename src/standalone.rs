@@ -14,6 +14,7 @@ use engine::limitrange::api as limits;
 use engine::offline::manifest;
 use engine::offline::model::{self, Reading};
 use engine::plugins::api as plugins;
+use engine::podsecurityprofile::api as profiles;
 use engine::sidecarset::api::{API_VERSION, GROUP, KIND};
 use engine::snapshot::{Exclusion, Snapshot};
 
@@ -93,10 +94,15 @@ pub fn of(
     Ok(Loaded { snapshot, warnings, no_set: (!has_sets).then(|| no_set(paths)) })
 }
 
-/// Whether an object is meant as a set, a plugin or a range, in whatever version.
+/// Whether an object is meant as a set, a plugin, a range or a profile, in whatever version.
 pub fn is_set(manifest: &Manifest) -> bool {
     identity(&manifest.value).is_ok_and(|identity| {
-        let types = [(GROUP, KIND), (plugins::GROUP, plugins::KIND), (limits::GROUP, limits::KIND)];
+        let types = [
+            (GROUP, KIND),
+            (plugins::GROUP, plugins::KIND),
+            (limits::GROUP, limits::KIND),
+            (profiles::GROUP, profiles::KIND),
+        ];
         types.contains(&(identity.group(), identity.kind.as_str()))
     })
 }
@@ -111,7 +117,7 @@ pub fn namespaces(manifests: &[Manifest], validate: Validate) -> Result<FoundNam
 
 /// Says that there is no set in these paths, and nothing else that decides.
 pub fn no_set(paths: &[PathBuf]) -> String {
-    let nothing = format!("no SidecarSet ({API_VERSION}), AdmissionPlugin or ClusterLimitRange");
+    let nothing = format!("no SidecarSet ({API_VERSION}), AdmissionPlugin, ClusterLimitRange or PodSecurityProfile");
     if paths.is_empty() {
         format!("{nothing}: name files or folders that hold some with --manifests")
     } else {

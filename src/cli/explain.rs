@@ -89,8 +89,8 @@ Examples:
   outrider explain pod web-0 -n shop
 
 Against a cluster it needs get on pods and on their namespace, as the role view gives it in a namespace, and list on SidecarSets, \
-AdmissionPlugins and ClusterLimitRanges, as the ClusterRoles outrider-sidecarset-viewer, outrider-admissionplugin-viewer and \
-outrider-clusterlimitrange-viewer give it. They are cluster-scoped: bind \
+AdmissionPlugins, ClusterLimitRanges and PodSecurityProfiles, as the ClusterRoles outrider-sidecarset-viewer, \
+outrider-admissionplugin-viewer, outrider-clusterlimitrange-viewer and outrider-podsecurityprofile-viewer give it. They are cluster-scoped: bind \
 these roles with a ClusterRoleBinding, or set rbac.viewers in the chart. Where a set names an older revision for new pods, it needs list on \
 ControllerRevisions in Outrider's namespace too.
 

@@ -21,7 +21,7 @@ use engine::snapshot::Exclusion;
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES, override_usage = USAGE)]
 pub struct LintArgs {
-    /// File or folder with SidecarSets, AdmissionPlugins and ClusterLimitRanges (.yaml, .yml, .json), - for stdin; may be repeated
+    /// File or folder with SidecarSets, AdmissionPlugins, ClusterLimitRanges and PodSecurityProfiles (.yaml, .yml, .json), - for stdin; may be repeated
     #[arg(value_name = "PATH", required_unless_present = "filenames")]
     pub paths: Vec<PathBuf>,
     /// The same as PATH, as in kubectl
@@ -49,7 +49,7 @@ pub struct LintArgs {
 pub const USAGE: &str = "outrider lint [OPTIONS] <PATH>...";
 
 const EXAMPLES: &str = "\
-Each SidecarSet, AdmissionPlugin and ClusterLimitRange goes through the webhooks of its kind, alone and beside the others, as in a \
+Each SidecarSet, AdmissionPlugin, ClusterLimitRange and PodSecurityProfile goes through the webhooks of its kind, alone and beside the others, as in a \
 cluster. Namespaces, and what else decisions read, are checked as far as they are read. Objects of other kinds are left out.
 
 Examples:

@@ -246,15 +246,15 @@ mod tests {
     #[test]
     fn each_group_is_complete_and_every_object_says_what_it_is() {
         let of_the_process = ["ServiceAccount", "ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding"];
-        let rbac = [&of_the_process[..], &["ClusterRole"; 6]].concat();
+        let rbac = [&of_the_process[..], &["ClusterRole"; 8]].concat();
         let webhooks = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"].repeat(2);
-        assert_eq!(kinds(&printed(Some(What::Crds))), ["CustomResourceDefinition"; 3]);
+        assert_eq!(kinds(&printed(Some(What::Crds))), ["CustomResourceDefinition"; 4]);
         assert_eq!(kinds(&printed(Some(What::Rbac))), rbac);
         let policies = ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"].repeat(3);
         assert_eq!(kinds(&printed(Some(What::Policies))), policies);
         assert_eq!(kinds(&printed(Some(What::Webhooks))), webhooks);
         let all = printed(None);
-        assert_eq!(all.len(), 24);
+        assert_eq!(all.len(), 27);
         assert!(all.iter().all(|object| object["apiVersion"].is_string() && object["metadata"]["name"].is_string()));
     }
 

@@ -71,7 +71,7 @@ pub enum Command {
     Render(render::RenderArgs),
     /// Explain for each set why a pod gets it, or does not
     Explain(Box<explain::ExplainArgs>),
-    /// Check SidecarSets, AdmissionPlugins and ClusterLimitRanges as an API server would, without a workload
+    /// Check SidecarSets, AdmissionPlugins, ClusterLimitRanges and PodSecurityProfiles as an API server would, without a workload
     Lint(lint::LintArgs),
     /// Run test cases: objects, and the decision that is expected for each
     Test(cases::TestArgs),

@@ -101,8 +101,11 @@ pub fn run(args: &PluginsArgs, streams: &mut Streams<'_>) -> io::Result<Outcome>
 /// The example of a plugin that is served, by whatever kind.
 pub fn example_of(entry: &Entry) -> Option<&'static str> {
     let of_kind = || {
-        let sample = include_str!("../../config/samples/policy_v1alpha1_clusterlimitrange.yaml");
-        (entry.name == "LimitRanger").then_some(sample)
+        Some(match entry.name {
+            "LimitRanger" => include_str!("../../config/samples/policy_v1alpha1_clusterlimitrange.yaml"),
+            "PodSecurityPolicy" => include_str!("../../config/samples/policy_v1alpha1_podsecurityprofile.yaml"),
+            _ => return None,
+        })
     };
     Plugin::named(entry.name).map(example).or_else(of_kind)
 }
@@ -217,6 +220,11 @@ mod tests {
         let document = engine::yaml::read(&text).unwrap().remove(0);
         assert_eq!(document.value["kind"], "ClusterLimitRange");
         engine::limitrange::validation::compile(&document.value).unwrap();
+        let (outcome, text, _) = ran(Some("PodSecurityPolicy"), Format::Text);
+        assert_eq!(outcome, Outcome::Fine);
+        let document = engine::yaml::read(&text).unwrap().remove(0);
+        assert_eq!(document.value["kind"], "PodSecurityProfile");
+        engine::podsecurityprofile::validation::compile(&document.value).unwrap();
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::doctor::definition::Definition;
 use crate::doctor::guard::GuardFacts;
 use crate::doctor::replica::ReplicaPod;
 use crate::names::{MUTATING, VALIDATING};
-use crate::watch::{AdmissionPluginResource, ClusterLimitRangeResource};
+use crate::watch::{AdmissionPluginResource, ClusterLimitRangeResource, PodSecurityProfileResource};
 
 /// Objects of a cluster, and what was tried on it.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -57,6 +57,8 @@ pub struct Facts {
     pub plugins: Vec<AdmissionPluginResource>,
     /// Ranges.
     pub limit_ranges: Vec<ClusterLimitRangeResource>,
+    /// Profiles of pod security.
+    pub security_profiles: Vec<PodSecurityProfileResource>,
     /// Annotations of namespaces that plugins cannot read.
     pub unreadable_annotations: Vec<UnreadableAnnotation>,
     /// Pods that say more about sets than the leader keeps.

@@ -25,11 +25,12 @@ use crate::kinds;
 use crate::names::APP;
 use crate::names::CA_SECRET;
 use crate::names::SERVICE_NAME_LABEL;
-use crate::watch::{AdmissionPluginResource, ClusterLimitRangeResource};
+use crate::watch::{AdmissionPluginResource, ClusterLimitRangeResource, PodSecurityProfileResource};
 use engine::limitrange::api as limits;
 use engine::plugins::api::{GROUP, PLURAL};
 use engine::plugins::compiled::CompiledPlugin;
 use engine::plugins::placement::Placement;
+use engine::podsecurityprofile::api as profiles;
 use engine::snapshot::EXCLUDE_LABEL;
 
 /// Values of a label by which people mean that it does not count.
@@ -62,6 +63,7 @@ pub async fn fetch(client: &Client, namespace: &str, account: Option<&str>) -> R
     facts.excluded_by_no = list(Api::<Namespace>::all(client.clone()), &no, false, &mut facts.not_checked).await?;
     plugins(client, &mut facts).await?;
     limit_ranges(client, &mut facts).await?;
+    security_profiles(client, &mut facts).await?;
     pods::clipped(client, &mut facts).await?;
     let missing = &mut facts.not_checked;
     for name in kinds::product().filter_map(|kind| kind.definition().metadata.name) {
@@ -109,6 +111,15 @@ async fn limit_ranges(client: &Client, facts: &mut Facts) -> Result<(), Error> {
     if facts.defines(&format!("{}.{}", limits::PLURAL, limits::GROUP)) {
         let (all, missing) = (ListParams::default(), &mut facts.not_checked);
         facts.limit_ranges = list(Api::<ClusterLimitRangeResource>::all(client.clone()), &all, false, missing).await?;
+    }
+    Ok(())
+}
+
+/// Profiles of pod security.
+async fn security_profiles(client: &Client, facts: &mut Facts) -> Result<(), Error> {
+    if facts.defines(&format!("{}.{}", profiles::PLURAL, profiles::GROUP)) {
+        let (all, api) = (ListParams::default(), Api::<PodSecurityProfileResource>::all(client.clone()));
+        facts.security_profiles = list(api, &all, false, &mut facts.not_checked).await?;
     }
     Ok(())
 }

@@ -1,7 +1,8 @@
-//! Admission plugins and ranges that do not do what their objects say.
+//! Admission plugins, ranges and profiles that do not do what their objects say.
 
 use engine::limitrange::api as limits;
 use engine::plugins::api::{self as plugins, PluginStatus};
+use engine::podsecurityprofile::api as profiles;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::doctor::facts::{Facts, UnreadableAnnotation};
@@ -12,7 +13,9 @@ use crate::plugins::conditions::NO_BACKEND;
 pub fn examine(facts: &Facts) -> Vec<Finding> {
     let plugins = facts.plugins.iter().flat_map(|it| of_object(plugins::KIND, &it.metadata, it.status.as_ref()));
     let ranges = facts.limit_ranges.iter().flat_map(|it| of_object(limits::KIND, &it.metadata, it.status.as_ref()));
-    plugins.chain(ranges).chain(facts.unreadable_annotations.iter().map(unreadable)).collect()
+    let profiles =
+        facts.security_profiles.iter().flat_map(|it| of_object(profiles::KIND, &it.metadata, it.status.as_ref()));
+    plugins.chain(ranges).chain(profiles).chain(facts.unreadable_annotations.iter().map(unreadable)).collect()
 }
 
 /// What the leader wrote into the status: of a generation that it has not seen it says nothing.
@@ -73,7 +76,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::watch::{AdmissionPluginResource, ClusterLimitRangeResource};
+    use crate::watch::{AdmissionPluginResource, ClusterLimitRangeResource, PodSecurityProfileResource};
 
     fn plugin(conditions: &Value) -> AdmissionPluginResource {
         serde_json::from_value(json!({
@@ -114,6 +117,16 @@ mod tests {
         let range: ClusterLimitRangeResource = serde_json::from_value(range).unwrap();
         let found = examine(&Facts { limit_ranges: vec![range], ..Facts::default() }).remove(0);
         assert_eq!(found.object, "clusterlimitrange/r");
+        assert_eq!(found.found, "the API server does not call for it: because");
+    }
+
+    #[test]
+    fn a_profile_that_is_not_called_for_is_found() {
+        let status = json!({"observedGeneration": 1, "conditions": [condition("Programmed", "False", "Pending")]});
+        let profile = json!({"metadata": {"name": "r", "generation": 1}, "spec": {}, "status": status});
+        let profile: PodSecurityProfileResource = serde_json::from_value(profile).unwrap();
+        let found = examine(&Facts { security_profiles: vec![profile], ..Facts::default() }).remove(0);
+        assert_eq!(found.object, "podsecurityprofile/r");
         assert_eq!(found.found, "the API server does not call for it: because");
     }
 

@@ -55,7 +55,7 @@ pub enum Check {
     AccountNotLimited,
     /// A namespace that is excluded by a label which says no.
     ExcludedByNo,
-    /// An admission plugin or a ClusterLimitRange that cannot be used, is not called, or contradicts another.
+    /// An admission plugin, a ClusterLimitRange or a PodSecurityProfile that cannot be used, is not called, or contradicts another.
     AdmissionPlugin,
     /// An annotation of a namespace that admission plugins cannot read.
     UnreadableAnnotation,

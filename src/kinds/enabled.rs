@@ -86,9 +86,12 @@ mod tests {
     #[test]
     fn kinds_of_the_workshop_are_off_unless_named_and_those_of_the_product_cannot_be() {
         let on = |list: &str| list.parse::<Kinds>().unwrap().iter().map(|kind| kind.name).collect::<Vec<_>>();
-        assert_eq!(on(""), ["sidecarset", "admissionplugin", "clusterlimitrange"]);
+        assert_eq!(on(""), ["sidecarset", "admissionplugin", "clusterlimitrange", "podsecurityprofile"]);
         assert_eq!(on("*").len(), KINDS.len());
-        assert_eq!(on("welcome"), ["sidecarset", "admissionplugin", "clusterlimitrange", "welcome"]);
+        assert_eq!(
+            on("welcome"),
+            ["sidecarset", "admissionplugin", "clusterlimitrange", "podsecurityprofile", "welcome"]
+        );
         for unknown in ["welcomes", "sidecarset", "-sidecarset"] {
             let error = unknown.parse::<Kinds>().unwrap_err().to_string();
             assert!(error.starts_with(&format!("there is no kind {unknown:?}; ")), "{error}");

@@ -10,6 +10,7 @@ pub use self::enabled::Kinds;
 use crate::kind::{Family, Kind};
 use crate::limitrange::CLUSTER_LIMIT_RANGE;
 use crate::plugins::ADMISSION_PLUGIN;
+use crate::podsecurityprofile::POD_SECURITY_PROFILE;
 use crate::sidecarset::SIDECAR_SET;
 use crate::workshop::collector::COLLECTOR;
 use crate::workshop::cronjob::CRON_JOB;
@@ -23,6 +24,7 @@ pub static KINDS: &[Kind] = &[
     SIDECAR_SET,
     ADMISSION_PLUGIN,
     CLUSTER_LIMIT_RANGE,
+    POD_SECURITY_PROFILE,
     COLLECTOR,
     CRON_JOB,
     PROJECT_CONFIG,

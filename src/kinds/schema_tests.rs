@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use engine::limitrange::api::ClusterLimitRange;
 use engine::plugins::api::AdmissionPlugin;
+use engine::podsecurityprofile::api::PodSecurityProfile;
 use engine::sidecarset::api::SidecarSet;
 use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, forward_to_deserialize_any};
@@ -14,7 +15,9 @@ use serde_json::{Error, Value, json};
 
 use super::KINDS;
 use crate::config::ProjectConfig;
-use crate::watch::{AdmissionPluginResource, ClusterLimitRangeResource, SidecarSetResource};
+use crate::watch::{
+    AdmissionPluginResource, ClusterLimitRangeResource, PodSecurityProfileResource, SidecarSetResource,
+};
 use crate::workshop::collector::api::Collector;
 use crate::workshop::cronjob::api::CronJob;
 use crate::workshop::simpledeployment::api::SimpleDeployment;
@@ -34,6 +37,11 @@ const TYPES: &[(&str, &str, &[Decode])] = &[
         "clusterlimitrange",
         "v1alpha1",
         &[|it| decode::<ClusterLimitRange>(it), |it| decode::<ClusterLimitRangeResource>(it)],
+    ),
+    (
+        "podsecurityprofile",
+        "v1alpha1",
+        &[|it| decode::<PodSecurityProfile>(it), |it| decode::<PodSecurityProfileResource>(it)],
     ),
     ("collector", "v1", &[|it| decode::<Collector>(it)]),
     ("cronjob", "v1", &[|it| decode::<CronJob>(it)]),

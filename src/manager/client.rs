@@ -240,6 +240,7 @@ impl Connection {
             sidecarsets: self.listening(&world.sidecarsets.contact)?,
             plugins: plugins.then(|| self.listening(&world.plugins.contact)).transpose()?,
             limit_ranges: plugins.then(|| self.listening(&world.limit_ranges.contact)).transpose()?,
+            security_profiles: plugins.then(|| self.listening(&world.security_profiles.contact)).transpose()?,
             namespaces: self.listening(&world.namespaces.contact)?,
             configuration: self.listening(&world.configuration.contact)?,
             revisions: self.listening(&world.revisions.contact)?,

@@ -130,7 +130,7 @@ mod tests {
         let error = Controllers::parse(&["welcome"], &Kinds::default()).unwrap_err().to_string();
         assert!(
             error.starts_with(
-                "there is no controller \"welcome\"; there are sidecarset, admissionplugin, clusterlimitrange, * "
+                "there is no controller \"welcome\"; there are sidecarset, admissionplugin, clusterlimitrange, podsecurityprofile, * "
             ),
             "{error}"
         );

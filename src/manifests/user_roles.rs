@@ -79,13 +79,14 @@ mod tests {
             let expected: &[&str] = match name.as_str() {
                 "outrider-sidecarset-editor"
                 | "outrider-admissionplugin-editor"
-                | "outrider-clusterlimitrange-editor" => &[],
+                | "outrider-clusterlimitrange-editor"
+                | "outrider-podsecurityprofile-editor" => &[],
                 _ if name.ends_with("-viewer") => &[TO_VIEW],
                 _ => &[TO_EDIT],
             };
             assert_eq!(labels(role), expected, "{name}");
         }
-        assert_eq!(user_roles(&Kinds::default()).len(), 6, "a kind that is off has no roles");
+        assert_eq!(user_roles(&Kinds::default()).len(), 8, "a kind that is off has no roles");
     }
 
     #[test]

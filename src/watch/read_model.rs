@@ -33,9 +33,12 @@ use crate::watch::storage_classes::StorageClasses;
 use crate::watch::ungated::UngatedWatches;
 use crate::watch::version::versions;
 use crate::watch::while_read::WatchWhileRead;
-use crate::watch::{AdmissionPluginResource, ClusterLimitRangeResource, SidecarSetResource};
+use crate::watch::{
+    AdmissionPluginResource, ClusterLimitRangeResource, PodSecurityProfileResource, SidecarSetResource,
+};
 use engine::limitrange::api as limits;
 use engine::plugins::api as plugins;
+use engine::podsecurityprofile::api as profiles;
 use engine::sidecarset::api::PLURAL;
 use engine::snapshot::Snapshot;
 use engine::snapshot::builder::SnapshotBuilder;
@@ -44,6 +47,7 @@ use engine::snapshot::limit_ranges::RangeTable;
 use engine::snapshot::namespace;
 use engine::snapshot::plugins::PluginTable;
 use engine::snapshot::revisions::SET_LABEL;
+use engine::snapshot::security_profiles::ProfileTable;
 use engine::snapshot::sets::{SetRecord, SetTable};
 
 /// A burst of changes makes one snapshot in this time. The first change after a pause is published at once: pods that wait
@@ -94,12 +98,16 @@ pub struct ReadModel {
     pub plugin_table: PluginTable,
     /// The ranges, for controllers.
     pub range_table: RangeTable,
+    /// The profiles, for controllers.
+    pub profile_table: ProfileTable,
     /// The watch of sets.
     pub sidecarsets: Model,
     /// The watch of plugins.
     pub plugins: Model,
     /// The watch of ranges.
     pub limit_ranges: Model,
+    /// The watch of profiles.
+    pub security_profiles: Model,
     /// The watch of namespaces.
     pub namespaces: Model,
     /// The watch of our configuration.
@@ -122,9 +130,11 @@ impl ReadModel {
             sets: feed.collections.sets.collection().table(),
             plugin_table: feed.collections.plugins.collection().table(),
             range_table: feed.collections.limit_ranges.collection().table(),
+            profile_table: feed.collections.security_profiles.collection().table(),
             sidecarsets: Model::default(),
             plugins: Model::default(),
             limit_ranges: Model::default(),
+            security_profiles: Model::default(),
             namespaces: Model::default(),
             configuration: Model::default(),
             revisions: Model::default(),
@@ -136,11 +146,12 @@ impl ReadModel {
     }
 
     /// The watches of what rows of kinds name, by its plural.
-    pub const fn models(&self) -> [(&'static str, &Model); 4] {
+    pub const fn models(&self) -> [(&'static str, &Model); 5] {
         [
             (PLURAL, &self.sidecarsets),
             (plugins::PLURAL, &self.plugins),
             (limits::PLURAL, &self.limit_ranges),
+            (profiles::PLURAL, &self.security_profiles),
             ("namespaces", &self.namespaces),
         ]
     }
@@ -180,7 +191,7 @@ impl ReadModel {
     /// How long ago the quieter of the watches got an answer; `None` while one of them never did.
     pub fn age(&self) -> Option<Duration> {
         let others = self.namespaces.age()?.max(self.configuration.age()?).max(self.revisions.age()?);
-        let policies = self.plugins.age()?.max(self.limit_ranges.age()?);
+        let policies = self.plugins.age()?.max(self.limit_ranges.age()?).max(self.security_profiles.age()?);
         Some(self.sidecarsets.age()?.max(policies).max(others))
     }
 }
@@ -199,6 +210,8 @@ pub struct Clients {
     pub plugins: Option<Client>,
     /// For ranges; none where plugins are off.
     pub limit_ranges: Option<Client>,
+    /// For profiles; none where plugins are off.
+    pub security_profiles: Option<Client>,
     /// For namespaces.
     pub namespaces: Client,
     /// For our configuration.
@@ -240,6 +253,13 @@ pub async fn run(mut feed: SnapshotBuilder, world: ReadModel, clients: Clients, 
         .limit_ranges
         .map(|client| events(Api::<Lenient<ClusterLimitRangeResource>>::all(client), watch_config()));
     let mut limit_ranges = pin!(of_ranges.map_or_else(|| stream::pending().right_stream(), StreamExt::left_stream));
+    if clients.security_profiles.is_none() {
+        world.security_profiles.mark_unknown();
+    }
+    let of_profiles = clients
+        .security_profiles
+        .map(|client| events(Api::<Lenient<PodSecurityProfileResource>>::all(client), watch_config()));
+    let mut profiles = pin!(of_profiles.map_or_else(|| stream::pending().right_stream(), StreamExt::left_stream));
     let mut namespaces = pin!(events(Api::<SlimNamespace>::all(clients.namespaces), watch_config()));
     let maps = Api::<ConfigMap>::namespaced(clients.configuration, &clients.namespace);
     let of_one = watch_config().fields(&format!("metadata.name={CONFIG_MAP}"));
@@ -274,6 +294,7 @@ pub async fn run(mut feed: SnapshotBuilder, world: ReadModel, clients: Clients, 
                 images.follow_need(&feed);
             }
             Some(event) = limit_ranges.next() => intake.limit_range(event, &mut feed),
+            Some(event) = profiles.next() => intake.security_profile(event, &mut feed),
             event = quotas.next() => quotas.take(event, &mut feed),
             event = storage_classes.next() => storage_classes.take(event, &mut feed),
             event = nodes.next() => nodes.take(event, &mut feed),

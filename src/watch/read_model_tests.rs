@@ -104,6 +104,10 @@ fn nothing_is_published_before_all_collections_are_complete() {
     for event in [Event::Init, Event::InitDone] {
         intake.limit_range(Ok(event), &mut feed);
     }
+    assert!(!intake.all_listed());
+    for event in [Event::Init, Event::InitDone] {
+        intake.security_profile(Ok(event), &mut feed);
+    }
     assert!(intake.all_listed() && !world.is_published());
     world.publish(&mut feed);
     assert!(world.is_published());

@@ -321,6 +321,11 @@ fn groups_that_may_read_sets_are_bound_to_the_viewers_alone() {
     let found = bindings(&["--set=rbac.viewers={system:authenticated,team:dev}"]);
     assert_eq!(
         found,
-        ["outrider-sidecarset-viewer", "outrider-admissionplugin-viewer", "outrider-clusterlimitrange-viewer"]
+        [
+            "outrider-sidecarset-viewer",
+            "outrider-admissionplugin-viewer",
+            "outrider-clusterlimitrange-viewer",
+            "outrider-podsecurityprofile-viewer"
+        ]
     );
 }

@@ -91,8 +91,8 @@ fn comparable(object: &Value) -> Value {
     object
 }
 
-/// Kinds that are always on: SidecarSet, AdmissionPlugin and ClusterLimitRange.
-const PRODUCT: usize = 3;
+/// Kinds that are always on: SidecarSet, AdmissionPlugin, ClusterLimitRange and PodSecurityProfile.
+const PRODUCT: usize = 4;
 
 #[test]
 #[ignore = "needs helm: make test"]
@@ -297,7 +297,9 @@ fn editing_is_part_of_the_edit_role_only_for_objects_of_a_namespace() {
         let labels = role["metadata"]["labels"].as_object().unwrap();
         let aggregated = |to: &str| labels.contains_key(&format!("rbac.authorization.k8s.io/aggregate-to-{to}"));
         let name = role["metadata"]["name"].as_str().unwrap();
-        let is_product = ["sidecarset", "admissionplugin", "clusterlimitrange"].iter().any(|kind| name.contains(kind));
+        let is_product = ["sidecarset", "admissionplugin", "clusterlimitrange", "podsecurityprofile"]
+            .iter()
+            .any(|kind| name.contains(kind));
         assert_eq!(aggregated("view"), name.ends_with("-viewer"), "{name}");
         assert_eq!(aggregated("edit"), name.ends_with("-editor") && !is_product, "{name}");
         roles += usize::from(aggregated("view"));

@@ -82,7 +82,7 @@ fn list_of_configuration_fields_is_up_to_date() {
 }
 
 /// Of each plugin that is served a test of its table, and one on a real API server if there is one.
-const TESTS_OF_PLUGINS: [(&str, &[&str]); 20] = [
+const TESTS_OF_PLUGINS: [(&str, &[&str]); 21] = [
     (
         "Priority",
         &[
@@ -161,6 +161,13 @@ const TESTS_OF_PLUGINS: [(&str, &[&str]); 20] = [
     ),
     ("PodNodeSelector", &["pod_node_selector_does_what_the_table_says", COMPARED]),
     ("PodSecurity", &["a_new_namespace_gets_the_labels_that_it_lacks", LABELLED]),
+    (
+        "PodSecurityPolicy",
+        &[
+            "each_row_of_the_tables_comes_out_as_in_1_24_and_stays_so",
+            "a_profile_counts_for_who_may_use_it_on_a_real_api_server",
+        ],
+    ),
     ("PodTolerationRestriction", &["pod_toleration_restriction_does_what_the_table_says", COMPARED]),
     (
         "ResourceQuota",
@@ -176,7 +183,7 @@ const LABELLED: &str = "namespaces_are_labelled_and_protected_and_exemptions_hol
 
 #[test]
 fn table_of_admission_plugins_is_up_to_date_and_names_tests_of_what_is_served() {
-    use engine::plugins::catalog::{ALL, Service};
+    use engine::plugins::catalog::{ALL, OF_OTHER_KINDS, Service};
     use outrider::cli::plugins::{HEADS, row};
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut sources = String::new();
@@ -199,8 +206,9 @@ fn table_of_admission_plugins_is_up_to_date_and_names_tests_of_what_is_served() 
         table.push_str(&line(&cells));
     }
     let listed = |plugin: Plugin| format!("- [{plugin}](plugins/{plugin}.md)\n");
-    let of_kind = "- [LimitRanger](plugins/LimitRanger.md), by the kind ClusterLimitRange\n".to_owned();
-    let pages: String = Plugin::ALL.into_iter().map(listed).chain([of_kind]).collect();
+    let of_kinds =
+        OF_OTHER_KINDS.map(|(plugin, kind)| format!("- [{plugin}](plugins/{plugin}.md), by the kind {kind}\n"));
+    let pages: String = Plugin::ALL.into_iter().map(listed).chain(of_kinds).collect();
     let named =
         include_str!("admission-plugins.md").split('`').skip(1).step_by(2).filter(|text| text.matches('_').count() > 3);
     for test in named {

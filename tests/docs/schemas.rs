@@ -97,6 +97,10 @@ fn schemas_of_the_engine_are_up_to_date() {
         ("Container", of::<Container>()),
         ("Namespace", of::<Namespace>()),
         ("ObjectMeta", of::<ObjectMeta>()),
+        (
+            "PodSecurityProfile",
+            read(&serde_json::to_value(outrider::podsecurityprofile::crd::object_schema()).unwrap()),
+        ),
         ("SidecarSet", read(&serde_json::to_value(crd::object_schema()).unwrap())),
         ("Volume", of::<Volume>()),
     ];

@@ -105,7 +105,9 @@ fn make_install_defines_every_kind(stage: &Stage) {
         let row = ours.iter().find(|row| row[0] == plural).unwrap_or_else(|| panic!("{plural}: {table}"));
         assert_eq!(
             row[row.len() - 2],
-            if ["sidecarsets", "admissionplugins", "clusterlimitranges"].contains(&plural.as_str()) {
+            if ["sidecarsets", "admissionplugins", "clusterlimitranges", "podsecurityprofiles"]
+                .contains(&plural.as_str())
+            {
                 "false"
             } else {
                 "true"

@@ -79,6 +79,7 @@ fn a_team_with_rights_in_its_namespace_and_the_viewer_of_sets_explains_its_pods(
         ("sidecarset", "sidecarsets"),
         ("admissionplugin", "admissionplugins"),
         ("clusterlimitrange", "clusterlimitranges"),
+        ("podsecurityprofile", "podsecurityprofiles"),
     ] {
         let (role, name) = (format!("outrider-{kind}-viewer"), format!("{user}-{kind}"));
         let bind = ["create", "clusterrolebinding", &name, &format!("--clusterrole={role}"), &format!("--user={user}")];
@@ -90,7 +91,7 @@ fn a_team_with_rights_in_its_namespace_and_the_viewer_of_sets_explains_its_pods(
     let explained = explain();
     assert!(explained.success() && explained.stdout.contains("Injected"), "{explained:?}");
     cluster.kubectl_ok(&["delete", "sidecarset", &set], None).unwrap();
-    for kind in ["sidecarset", "admissionplugin", "clusterlimitrange"] {
+    for kind in ["sidecarset", "admissionplugin", "clusterlimitrange", "podsecurityprofile"] {
         cluster.kubectl_ok(&["delete", "clusterrolebinding", &format!("{user}-{kind}")], None).unwrap();
     }
 }

@@ -70,6 +70,7 @@ mod rollout;
 mod room;
 mod scaled_to_zero;
 mod scrapers;
+mod security_profiles;
 mod sets;
 mod stored_attacks;
 mod takes;

@@ -251,6 +251,29 @@ pub fn full_ranges(range: &Object) -> Vec<Object> {
     all
 }
 
+pub fn security_profile() -> Object {
+    let any = json!({"rule": "RunAsAny"});
+    let range = json!({"rule": "MustRunAs", "ranges": [{"min": 1, "max": 65_535}]});
+    let spec = json!({"seLinux": any, "runAsUser": {"rule": "MustRunAsNonRoot"}, "supplementalGroups": range, "fsGroup": range,
+        "requiredDropCapabilities": ["ALL"], "volumes": ["configMap", "emptyDir", "projected", "secret"],
+        "namespaceSelector": {"matchLabels": {"team": "shop"}}});
+    Object::new("as they are", json!({"metadata": metadata(&json!([])), "spec": spec, "status": status()}))
+}
+
+pub fn full_security_profiles(profile: &Object) -> Vec<Object> {
+    let texts = |count: usize, length: usize| -> Value {
+        (0..count).map(|n| format!("{n:a>length$}")).collect::<Vec<_>>().into()
+    };
+    let mut all = full_status(profile);
+    all.extend([
+        profile.with("capabilities", "/spec/requiredDropCapabilities", texts(64, 512)),
+        profile.with("too many capabilities", "/spec/requiredDropCapabilities", texts(50_000, 6)),
+        profile.with("too many ranges", "/spec/fsGroup/ranges", vec![json!({"min": 1, "max": 1}); 50_000].into()),
+        profile.with("a selector", "/spec/namespaceSelector/matchLabels", tiny(1_000)),
+    ]);
+    all
+}
+
 pub fn quota() -> Object {
     let amounts = json!({"pods": "10", "requests.cpu": "8", "requests.memory": "16Gi", "count/deployments.apps": "5"});
     let scopes = json!([{"scopeName": "PriorityClass", "operator": "In", "values": ["high", "low"]}]);

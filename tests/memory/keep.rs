@@ -7,6 +7,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use engine::limitrange::api::ClusterLimitRange;
 use engine::plugins::api::AdmissionPlugin;
+use engine::podsecurityprofile::api::PodSecurityProfile;
 use engine::sidecarset::api::SidecarSet;
 use engine::snapshot::Exclusion;
 use engine::snapshot::builder::SnapshotBuilder;
@@ -25,7 +26,9 @@ use outrider::watch::read_model::known;
 use outrider::watch::relist::Relist;
 use outrider::watch::revision::RevisionResource;
 use outrider::watch::while_read::WhileRead;
-use outrider::watch::{AdmissionPluginResource, ClusterLimitRangeResource, SidecarSetResource};
+use outrider::watch::{
+    AdmissionPluginResource, ClusterLimitRangeResource, PodSecurityProfileResource, SidecarSetResource,
+};
 use outrider::workshop::collector::api::Collector;
 use serde::de::DeserializeOwned;
 
@@ -114,6 +117,13 @@ pub fn ranges(texts: &[String]) -> Box<dyn Any> {
     published(texts, |feed, text| {
         let range = decoded::<ClusterLimitRangeResource>(text).map(ClusterLimitRange::from);
         range.map(|range| feed.collections.limit_ranges.apply(&range));
+    })
+}
+
+pub fn security_profiles(texts: &[String]) -> Box<dyn Any> {
+    published(texts, |feed, text| {
+        let profile = PodSecurityProfile::from(decoded::<PodSecurityProfileResource>(text));
+        feed.collections.security_profiles.apply(&profile);
     })
 }
 

@@ -18,10 +18,12 @@ use outrider::workshop::welcome::api::Welcome;
 use crate::examples::{
     class, collector, configuration, cronjob, deployment, full_collectors, full_configurations, full_cronjobs,
     full_jobs, full_namespaces, full_plugins, full_pods, full_quotas, full_ranges, full_revisions, full_secrets,
-    full_selectors, full_sets, full_status, job, namespace, plugin, pod, quota, range, revision, secret, set, simple,
+    full_security_profiles, full_selectors, full_sets, full_status, job, namespace, plugin, pod, quota, range,
+    revision, secret, security_profile, set, simple,
 };
 use crate::keep::{
-    collectors, configurations, namespaces, objects, plugins, pods, ranges, revisions, secrets, sets, while_read,
+    collectors, configurations, namespaces, objects, plugins, pods, ranges, revisions, secrets, security_profiles,
+    sets, while_read,
 };
 use crate::objects::Object;
 
@@ -122,6 +124,16 @@ pub const KINDS: &[Kind] = &[
         keep: ranges,
         object: range,
         full: full_ranges,
+        allowed: 128 * 1024,
+        at_most: false,
+    },
+    Kind {
+        name: "PodSecurityProfile",
+        resource: ("policy.outrider.dev", "podsecurityprofiles"),
+        kept_by: "every replica",
+        keep: security_profiles,
+        object: security_profile,
+        full: full_security_profiles,
         allowed: 128 * 1024,
         at_most: false,
     },

@@ -49,7 +49,7 @@ fn lint_names_the_line_of_each_fault() {
 
 /// A right and a wrong object of each kind that decides beside sets.
 #[test]
-fn lint_checks_plugins_and_ranges_as_sets() {
+fn lint_checks_plugins_ranges_and_profiles_as_sets() {
     const HEAD: &str = "apiVersion: policy.outrider.dev/v1alpha1\nkind: ";
     let plugin = format!("{HEAD}AdmissionPlugin\nmetadata: {{name: storage}}\nspec:\n  plugin: DefaultStorageClass\n");
     let range = format!(
@@ -61,13 +61,24 @@ fn lint_checks_plugins_and_ranges_as_sets() {
     };
     assert_eq!(of(&plugin), (Outcome::Fine, "1 object checked\n".to_owned()));
     assert_eq!(of(&range), (Outcome::Fine, "1 object checked\n".to_owned()));
-    assert_eq!(of(&format!("{plugin}---\n{range}---\n{SET}")), (Outcome::Fine, "3 objects checked\n".to_owned()));
+    let profile = format!(
+        "{HEAD}PodSecurityProfile\nmetadata: {{name: open}}\nspec:\n  runAsUser: {{rule: RunAsAny}}\n  seLinux: {{rule: RunAsAny}}\n  fsGroup: {{rule: RunAsAny}}\n  supplementalGroups: {{rule: RunAsAny}}\n"
+    );
+    assert_eq!(of(&profile), (Outcome::Fine, "1 object checked\n".to_owned()));
+    let all = format!("{plugin}---\n{range}---\n{profile}---\n{SET}");
+    assert_eq!(of(&all), (Outcome::Fine, "4 objects checked\n".to_owned()));
     let wrong = [
         (plugin.replace("DefaultStorageClass", "DefaultStorageClas"), 5, "spec.plugin: Unsupported value"),
         (plugin.replace("  plugin", "  mode: Warned\n  plugin"), 5, "spec.mode: Unsupported value"),
         (plugin.replace("  plugin", "  mod: Warn\n  plugin"), 5, "unknown field \"spec.mod\" (did you mean \"mode\"?)"),
         (range.replace("Container", "Containers"), 6, "spec.limits[0].type: "),
         (range.replace("100m", "odd"), 7, "spec.limits[0].default[cpu]: "),
+        (
+            profile.replace("  runAsUser: {rule: RunAsAny", "  runAsUser: {rule: RunAs"),
+            5,
+            "spec.runAsUser.rule: Unsupported value",
+        ),
+        (profile.replace("  seLinux", "  selinux"), 6, "unknown field \"spec.selinux\" (did you mean \"seLinux\"?)"),
     ];
     for (text, line, said) in wrong {
         let folder = folder(&[("objects.yaml", text.as_str())]);
@@ -100,7 +111,7 @@ fn lint_of_no_set_is_bad_input() {
     assert_eq!(ran.outcome, Outcome::BadInput);
     assert!(
         ran.stderr
-            .contains("error: no SidecarSet (apps.outrider.dev/v1alpha1), AdmissionPlugin or ClusterLimitRange in"),
+            .contains("error: no SidecarSet (apps.outrider.dev/v1alpha1), AdmissionPlugin, ClusterLimitRange or PodSecurityProfile in"),
         "{}",
         ran.stderr
     );

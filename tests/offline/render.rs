@@ -80,6 +80,30 @@ fn a_range_fills_in_rendered_pods_of_its_namespaces_and_judges_reviewed_claims()
     assert!(refused.stdout.contains(why), "{}", refused.stdout);
 }
 
+#[test]
+fn a_profile_fills_in_rendered_pods_if_the_rights_to_it_are_given() {
+    const PROFILE: &str = "config/samples/policy_v1alpha1_podsecurityprofile.yaml";
+    let ran = |namespace: &str, more: &[&str]| {
+        outrider(&[&["render", "--manifests", PROFILE, "-n", namespace, "-f", ONE], more].concat(), "")
+    };
+    let filled = ran("team-a", &["--allow-all-questions"]);
+    assert_eq!(filled.outcome, Outcome::Fine, "{}", filled.stderr);
+    let spec = values(&filled.stdout)[0].pointer("/spec/template/spec").cloned().unwrap();
+    let expected = serde_json::json!({
+        "allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}, "runAsNonRoot": true,
+    });
+    assert_eq!(spec["containers"][0]["securityContext"], expected);
+    let expected =
+        serde_json::json!({"fsGroup": 1, "supplementalGroups": [1], "seccompProfile": {"type": "RuntimeDefault"}});
+    assert_eq!(spec["securityContext"], expected);
+    assert!(filled.stderr.contains("admission plugins: restricted=PluginChanged\n"), "{}", filled.stderr);
+    let unknown = ran("team-a", &[]);
+    assert_eq!(unknown.outcome, Outcome::BadInput, "{}", unknown.stderr);
+    assert!(unknown.stderr.contains("may use podsecurityprofiles in team-a"), "{}", unknown.stderr);
+    let other = ran("other", &[]);
+    assert_eq!((other.outcome, other.stdout.contains("securityContext")), (Outcome::Fine, false), "{}", other.stderr);
+}
+
 /// Plugins decide on the objects of a file as they would in a cluster: also those whose entries are on demand, and on objects without pods.
 #[test]
 fn plugins_with_entries_of_their_own_decide_on_rendered_pods_services_and_claims() {

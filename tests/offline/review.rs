@@ -66,8 +66,9 @@ fn without_a_set_pods_cannot_be_judged_and_other_kinds_can() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_str().unwrap();
     let told = outrider(&["review", "--manifests", path, SAMPLE], "").transcript();
-    let expected =
-        format!("error: no SidecarSet (apps.outrider.dev/v1alpha1), AdmissionPlugin or ClusterLimitRange in {path}\n");
+    let expected = format!(
+        "error: no SidecarSet (apps.outrider.dev/v1alpha1), AdmissionPlugin, ClusterLimitRange or PodSecurityProfile in {path}\n"
+    );
     assert_eq!(told, format!("exit 2\n---- stdout\n---- stderr\n{expected}"));
     for (kind, outcome) in [("apps-outrider-dev-v1alpha1-sidecarset", 0), ("webapp-outrider-dev-v1-welcome", 0)] {
         let sample = format!("tests/fixtures/reviews/validate-{kind}/valid.json");

@@ -142,7 +142,9 @@ fn that_there_is_no_set_is_for_the_command_to_judge() {
     let loaded = load_text("apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n").unwrap();
     assert_eq!(
         loaded.no_set.as_deref(),
-        Some("no SidecarSet (apps.outrider.dev/v1alpha1), AdmissionPlugin or ClusterLimitRange in m.yaml")
+        Some(
+            "no SidecarSet (apps.outrider.dev/v1alpha1), AdmissionPlugin, ClusterLimitRange or PodSecurityProfile in m.yaml"
+        )
     );
     assert_eq!(loaded.warnings, Vec::<String>::new());
     assert_eq!(load_text(&set("a", "x")).unwrap().no_set, None);

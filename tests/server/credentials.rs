@@ -12,8 +12,15 @@ use crate::stand_in::{ApiServer, Served};
 const UNGATED: [&str; 7] = ["resourcequotas", "storageclasses", "nodes", "secrets", "pods", "cronjobs", "jobs"];
 
 /// What decisions read.
-const WATCHES: [&str; 6] =
-    ["sidecarsets", "admissionplugins", "clusterlimitranges", "namespaces", "configuration", "controllerrevisions"];
+const WATCHES: [&str; 7] = [
+    "sidecarsets",
+    "admissionplugins",
+    "clusterlimitranges",
+    "podsecurityprofiles",
+    "namespaces",
+    "configuration",
+    "controllerrevisions",
+];
 
 fn plugins_that_read_more() -> [Value; 4] {
     let limited = json!([{"resource": "pods", "matchContains": ["pods"]}]);

@@ -123,7 +123,7 @@ cert-manager.io/inject-ca-from: {{ printf "%s/outrider-webhook" .Release.Namespa
 {{- $_ := set $parts "rules" $rules }}
 {{- $validating := list }}
 {{- range $parts.validating }}
-{{- if not (has .name (list "admissionplugin.policy.outrider.dev" "clusterlimitrange.policy.outrider.dev")) }}{{ $validating = append $validating . }}{{ end }}
+{{- if not (has .name (list "admissionplugin.policy.outrider.dev" "clusterlimitrange.policy.outrider.dev" "podsecurityprofile.policy.outrider.dev")) }}{{ $validating = append $validating . }}{{ end }}
 {{- end }}
 {{- $_ := set $parts "validating" $validating }}
 {{- end }}
@@ -138,7 +138,7 @@ cert-manager.io/inject-ca-from: {{ printf "%s/outrider-webhook" .Release.Namespa
 {{- toJson $parts }}
 {{- end }}
 
-{{- /* Whether the kinds AdmissionPlugin and ClusterLimitRange are installed; they are unless a value turns them off. */}}
+{{- /* Whether the kinds AdmissionPlugin, ClusterLimitRange and PodSecurityProfile are installed; they are unless a value turns them off. */}}
 {{- define "outrider.plugins" -}}
 {{- if ne (toString ((.Values.plugins).enabled)) "false" }}true{{ end }}
 {{- end }}

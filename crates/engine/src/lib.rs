@@ -22,6 +22,7 @@ pub mod openkruise;
 mod outcome;
 pub mod plugins;
 pub mod pod;
+pub mod podsecurityprofile;
 pub mod reasons;
 mod resource_name;
 pub mod schema;

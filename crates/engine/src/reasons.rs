@@ -49,8 +49,8 @@ reasons! {
     JOB_SKIPPED = Reason::new("JobSkipped") => "A sidecar that never ends would keep the Job from completing.",
     EVALUATION_FAILED = Reason::new("EvaluationFailed") => "The set could not be evaluated for this pod.",
     RESULT_ILLEGAL = Reason::new("ResultIllegal") => "The pod would be refused by the API server after injection.",
-    PLUGIN_CHANGED = Reason::new("PluginChanged") => "An admission plugin or a ClusterLimitRange changed the object.",
-    PLUGIN_DENIED = Reason::new("PluginDenied") => "An admission plugin or a ClusterLimitRange refused the request.",
+    PLUGIN_CHANGED = Reason::new("PluginChanged") => "An admission plugin, a ClusterLimitRange or a PodSecurityProfile changed the object.",
+    PLUGIN_DENIED = Reason::new("PluginDenied") => "An admission plugin, a ClusterLimitRange or a PodSecurityProfile refused the request.",
     PLUGIN_WOULD_CHANGE = Reason::new("PluginWouldChange") => "An admission plugin in the mode Warn or Audit would have changed the object.",
     PLUGIN_WOULD_DENY = Reason::new("PluginWouldDeny") => "An admission plugin in the mode Warn or Audit would have refused the request.",
     PLUGIN_EXEMPT = Reason::new("PluginExempt") => "The user is exempt from the admission plugin.",
@@ -81,7 +81,7 @@ pub const TRANSPORT: &[(&str, u16, &str)] = &[
     (
         "NamespaceLabels",
         422,
-        "A set, an admission plugin or a ClusterLimitRange needs labels of a namespace that has more than are read, 32 KiB in memory: remove some.",
+        "A set, an admission plugin, a ClusterLimitRange or a PodSecurityProfile needs labels of a namespace that has more than are read, 32 KiB in memory: remove some.",
     ),
     ("Overloaded", 429, "Too many reviews are in flight, or they need too much memory."),
     ("Fault", 500, "An internal fault; the log shows it with the uid of the request."),
@@ -89,7 +89,7 @@ pub const TRANSPORT: &[(&str, u16, &str)] = &[
     (
         "NamespaceUnknown",
         503,
-        "A set, an admission plugin or a ClusterLimitRange needs the labels of a namespace that has not been seen yet.",
+        "A set, an admission plugin, a ClusterLimitRange or a PodSecurityProfile needs the labels of a namespace that has not been seen yet.",
     ),
     ("Unanswered", 503, "The API server did not answer a request that the decision depends on."),
     ("OutOfTime", 504, "The review could not be answered in time."),

@@ -13,6 +13,8 @@ use crate::plugins;
 use crate::plugins::index::PluginIndex;
 use crate::plugins::storage_classes::{StorageClass, StorageClasses};
 use crate::pod::older::{TakenOut, take_out};
+use crate::podsecurityprofile::endpoints::PodSecurityProfiles;
+use crate::podsecurityprofile::index::Profiles;
 use crate::sidecarset::api::SidecarSet;
 use crate::sidecarset::compiled::{CompiledSet, NAMESPACE_NAME_LABEL};
 use crate::sidecarset::index::SetIndex;
@@ -39,7 +41,7 @@ pub struct World {
 impl World {
     /// A world offline with these objects.
     pub fn from_objects(objects: &[Value]) -> Self {
-        let (mut sets, mut plugins, mut ranges) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut sets, mut plugins, mut ranges, mut profiles) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let mut namespaces = Namespaces::default();
         let mut quotas = Quotas::default();
         let mut classes = StorageClasses::default();
@@ -60,6 +62,8 @@ impl World {
                 plugins.push(Arc::new(crate::plugins::validation::compile(object).unwrap()));
             } else if object["kind"] == "ClusterLimitRange" {
                 ranges.push(Arc::new(crate::limitrange::validation::compile(object).unwrap()));
+            } else if object["kind"] == "PodSecurityProfile" {
+                profiles.push(Arc::new(crate::podsecurityprofile::validation::compile(object).unwrap()));
             } else if object["kind"] == "ResourceQuota" {
                 let text = |field: &str| object["metadata"][field].as_str().unwrap().to_owned();
                 let key = QuotaKey { namespace: text("namespace"), name: text("name") };
@@ -94,6 +98,7 @@ impl World {
             revisions: Arc::new(revisions),
             plugins: Arc::new(PluginIndex::build(plugins)),
             limit_ranges: Arc::new(LimitRanges::build(ranges)),
+            security_profiles: Arc::new(Profiles::build(profiles)),
             namespaces: Arc::new(namespaces),
             quotas: Arc::new(quotas),
             storage_classes: Arc::new(classes),
@@ -102,8 +107,9 @@ impl World {
             configuration: configuration.view(),
             ..Snapshot::default()
         };
-        let registry = plugins::endpoints::register(crate::pod::register(Registry::default(), Vec::new()));
-        Self { snapshot, registry: crate::limitrange::endpoints::register(registry) }
+        let registry = crate::pod::register(Registry::default(), vec![&PodSecurityProfiles]);
+        let registry = crate::limitrange::endpoints::register(plugins::endpoints::register(registry));
+        Self { snapshot, registry: crate::podsecurityprofile::endpoints::register(registry) }
     }
 
     /// The same with a cluster, in which namespaces may appear.

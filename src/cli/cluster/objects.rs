@@ -4,6 +4,7 @@ use admission::format::names::dns1123_subdomain;
 use engine::limitrange::api as limits;
 use engine::openkruise;
 use engine::plugins::api as plugins;
+use engine::podsecurityprofile::api as profiles;
 use engine::sidecarset::api::{API_VERSION, KIND, PLURAL};
 use engine::sidecarset::pin::RevisionRef;
 use engine::snapshot::revisions::SET_LABEL;
@@ -138,6 +139,7 @@ fn viewer(kind: &str) -> &'static str {
         KIND => "; a ClusterRoleBinding to outrider-sidecarset-viewer allows it",
         plugins::KIND => "; a ClusterRoleBinding to outrider-admissionplugin-viewer allows it",
         limits::KIND => "; a ClusterRoleBinding to outrider-clusterlimitrange-viewer allows it",
+        profiles::KIND => "; a ClusterRoleBinding to outrider-podsecurityprofile-viewer allows it",
         _ => "",
     }
 }

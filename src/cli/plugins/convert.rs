@@ -1,6 +1,8 @@
-//! `outrider plugins convert`: the configuration of an API server as `AdmissionPlugin` objects. What cannot be carried over is an error.
+//! `outrider plugins convert`: the configuration of an API server as `AdmissionPlugin` objects, and its PodSecurityPolicies as
+//! `PodSecurityProfile`s. What cannot be carried over is an error.
 
 mod image_policy;
+mod security_policy;
 mod spec;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +25,8 @@ use super::super::streams::{Outcome, Streams};
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ConvertArgs {
-    /// File with an AdmissionConfiguration (apiserver.config.k8s.io), as --admission-control-config-file takes it; - for stdin
+    /// File with an AdmissionConfiguration (apiserver.config.k8s.io), as --admission-control-config-file takes it, or with
+    /// PodSecurityPolicies (policy/v1beta1); - for stdin
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// Plugins that the API server enables in addition to its defaults, as in its flag of the same name
@@ -34,6 +37,7 @@ pub struct ConvertArgs {
 const EXAMPLES: &str = "\
 Examples:
   outrider plugins convert admission.yaml | kubectl apply -f -
+  outrider plugins convert policies.yaml > profiles.yaml
 
 Exit codes: 0 everything was converted; 1 something cannot be carried over, and nothing was printed; 2 the file cannot be read.";
 
@@ -42,7 +46,18 @@ Exit codes: 0 everything was converted; 1 something cannot be carried over, and 
 /// # Errors
 /// When a stream cannot be written.
 pub fn run(args: &ConvertArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
-    let configured = match read(&args.file, streams.stdin).and_then(|text| plugins(&text, &args.file)) {
+    let text = match read(&args.file, streams.stdin) {
+        Ok(text) => text,
+        Err(error) => {
+            writeln!(streams.stderr, "error: {error}")?;
+            return Ok(Outcome::BadInput);
+        }
+    };
+    let documents = yaml::read(&text).unwrap_or_default().into_iter().map(|document| document.value).collect();
+    if let Some(policies) = security_policy::policies(documents) {
+        return security_policy::run(&policies, streams);
+    }
+    let configured = match plugins(&text, &args.file) {
         Ok(configured) => configured,
         Err(error) => {
             writeln!(streams.stderr, "error: {error}")?;
@@ -194,7 +209,7 @@ fn plugins(text: &str, file: &Path) -> Result<BTreeMap<String, Value>, String> {
     };
     if !is("kind", "AdmissionConfiguration") || !is("apiVersion", "apiserver.config.k8s.io/") {
         return Err(format!(
-            "{}: expected an AdmissionConfiguration of apiserver.config.k8s.io, the file that the API server's flag --admission-control-config-file names",
+            "{}: expected an AdmissionConfiguration of apiserver.config.k8s.io, the file that the API server's flag --admission-control-config-file names, or PodSecurityPolicies",
             file.display()
         ));
     }

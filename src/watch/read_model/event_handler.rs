@@ -14,7 +14,9 @@ use crate::watch::model::Model;
 use crate::watch::partial::Partial;
 use crate::watch::policies;
 use crate::watch::revision::RevisionResource;
-use crate::watch::{AdmissionPluginResource, ClusterLimitRangeResource, SidecarSetResource};
+use crate::watch::{
+    AdmissionPluginResource, ClusterLimitRangeResource, PodSecurityProfileResource, SidecarSetResource,
+};
 use engine::sidecarset::api::SidecarSet;
 use engine::snapshot::builder::SnapshotBuilder;
 use engine::snapshot::collection::Effect;
@@ -26,6 +28,7 @@ pub(super) struct EventHandler<'a> {
     sets: Follower<String>,
     plugins: Follower<String>,
     limit_ranges: Follower<String>,
+    security_profiles: Follower<String>,
     namespaces: Follower<String>,
     maps: Follower<String>,
     revisions: Follower<String>,
@@ -41,6 +44,7 @@ impl<'a> EventHandler<'a> {
             sets: Follower::default(),
             plugins: Follower::default(),
             limit_ranges: Follower::default(),
+            security_profiles: Follower::default(),
             namespaces: Follower::default(),
             maps: Follower::default(),
             revisions: Follower::default(),
@@ -64,7 +68,7 @@ impl EventHandler<'_> {
 
     pub(super) fn all_listed(&self) -> bool {
         let world = self.world;
-        let policies = [&world.plugins, &world.limit_ranges];
+        let policies = [&world.plugins, &world.limit_ranges, &world.security_profiles];
         let others = [&world.sidecarsets, &world.namespaces, &world.configuration, &world.revisions];
         policies.into_iter().chain(others).all(Model::is_synced)
     }
@@ -109,6 +113,15 @@ impl EventHandler<'_> {
         feed: &mut SnapshotBuilder,
     ) {
         policies::take(event, &self.world.limit_ranges, &mut self.limit_ranges, &mut feed.collections.limit_ranges);
+    }
+
+    pub(super) fn security_profile(
+        &mut self,
+        event: Result<Event<Lenient<PodSecurityProfileResource>>, watcher::Error>,
+        feed: &mut SnapshotBuilder,
+    ) {
+        let (model, profiles) = (&self.world.security_profiles, &mut feed.collections.security_profiles);
+        policies::take(event, model, &mut self.security_profiles, profiles);
     }
 
     pub(super) fn namespace(

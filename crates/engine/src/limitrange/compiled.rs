@@ -4,14 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use admission::field::{Error, ErrorList, Path};
-use admission::format::selector::{Requirement, Selector};
+use admission::format::selector::Selector;
 use admission::format::{LabelSelector, Quantity};
 
 use super::api::{ClusterLimitRange, LimitSpec, LimitType, TYPES, WrittenAmounts};
 use super::bounds::{Bounds, MAX_MILLI_VALUE};
 use crate::plugins::amounts::Amounts;
 use crate::resource_name;
-use crate::sidecarset::compiled::NAMESPACE_NAME_LABEL;
 
 /// What the limits of one type may name: each resource costs every container of every pod.
 pub const MAX_RESOURCES: u16 = 64;
@@ -41,7 +40,7 @@ impl CompiledRange {
         let (path, mut errors) = (Path::new("spec"), ErrorList::default());
         let mut range = Self { name: object.metadata.name.clone().unwrap_or_default(), ..Self::default() };
         if let Some(selector) = &object.spec.namespace_selector {
-            range.namespaces = compiled(selector, &path.child("namespaceSelector"), &mut errors);
+            range.namespaces = selecting(selector, &path.child("namespaceSelector"), &mut errors);
         }
         let (limits, mut known) = (path.child("limits"), BTreeSet::new());
         for (index, limit) in object.spec.limits.iter().enumerate().take(TYPES.len() + 1) {
@@ -91,17 +90,10 @@ impl CompiledRange {
     pub fn bounds_claims(&self) -> bool {
         self.bounds.iter().any(|(type_, _)| *type_ == LimitType::PersistentVolumeClaim)
     }
-
-    /// Whether the names of namespaces alone say which of them it selects.
-    pub fn is_by_name_alone(&self) -> bool {
-        self.namespaces.as_ref().is_none_or(|selector| {
-            selector.requirements().iter().all(|requirement: &Requirement| requirement.key() == NAMESPACE_NAME_LABEL)
-        })
-    }
 }
 
 /// A selector without faults; none for one that selects everything.
-fn compiled(selector: &LabelSelector, path: &Path, errors: &mut ErrorList) -> Option<Selector> {
+pub fn selecting(selector: &LabelSelector, path: &Path, errors: &mut ErrorList) -> Option<Selector> {
     let before = errors.len();
     selector.validate(path, errors);
     let compiled = if errors.len() > before { None } else { selector.compile().ok() };

@@ -248,11 +248,18 @@ pub const ALL: &[Entry] = &[
         "it runs on every cluster with a configuration that cannot be set; validates limitedResources by an on-demand entry",
     ),
     entry("AlwaysDeny", false, OFF, Not, "it refuses everything; deprecated"),
-    entry("PodSecurityPolicy", false, OFF, Not, "removed in Kubernetes 1.25; label namespaces for PodSecurity instead"),
+    entry(
+        "PodSecurityPolicy",
+        false,
+        OFF,
+        Served,
+        "removed in Kubernetes 1.25, with its API; a PodSecurityProfile has its fields: new pods in the call for pods, changed pods and ephemeral containers by on-demand entries; for levels of whole namespaces label them for PodSecurity",
+    ),
 ];
 
 /// Plugins that are served by objects of a kind of their own, with that kind.
-pub const OF_OTHER_KINDS: [(&str, &str); 1] = [("LimitRanger", "ClusterLimitRange")];
+pub const OF_OTHER_KINDS: [(&str, &str); 2] =
+    [("LimitRanger", "ClusterLimitRange"), ("PodSecurityPolicy", "PodSecurityProfile")];
 
 /// The kind whose objects switch on a plugin that no `AdmissionPlugin` can.
 pub fn kind_of(plugin: &str) -> Option<&'static str> {

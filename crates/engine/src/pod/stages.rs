@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::fmt::Debug;
 
-use admission::reply::Outcome;
+use admission::reply::{Count, Outcome};
 use admission::{
     Denial, Findings, ObjectLimit, Operation, PatchBuilder, PatchWriter, Reason, Request, Review, Unserved, Verdict,
 };
@@ -24,6 +24,12 @@ use crate::snapshot::Snapshot;
 pub trait Stage: Debug + Send + Sync {
     /// Whether nothing that was accepted gives it anything to decide. It costs nothing then.
     fn is_idle(&self, snapshot: &Snapshot) -> bool;
+
+    /// Whether it may have something to decide about this request. Only then is the whole pod decoded.
+    fn concerns(&self, request: &PodRequest<'_>, snapshot: &Snapshot) -> bool {
+        let _ = (request, snapshot);
+        true
+    }
 
     /// Changes a new pod, or refuses it. The document of `pod` holds what earlier stages added; `request` has the pod as it came.
     ///
@@ -66,6 +72,8 @@ pub struct Step {
     pub warnings: Vec<String>,
     /// Entries for the audit log.
     pub audit: Vec<(Cow<'static, str>, String)>,
+    /// What the metrics get.
+    pub counts: Vec<Count>,
     /// Set when the pod is refused. No later stage is asked then.
     pub denial: Option<(Reason, Denial)>,
 }
@@ -90,7 +98,7 @@ fn busy<'s>(
     if stages.is_empty() || !concerns() {
         return Vec::new();
     }
-    stages.iter().filter(|stage| !stage.is_idle(snapshot)).collect()
+    stages.iter().filter(|stage| !stage.is_idle(snapshot) && stage.concerns(request, snapshot)).collect()
 }
 
 /// The whole pod as it came, or why it cannot be decoded.
@@ -131,6 +139,7 @@ pub(super) fn mutate(
         let step = stage.mutate(&mut pod, request, snapshot)?;
         verdict.warnings.extend(step.warnings);
         verdict.audit.extend(step.audit);
+        verdict.counts.extend(step.counts);
         if let Some(refusal) = step.denial {
             return Ok(refused(verdict, refusal));
         }
@@ -165,6 +174,7 @@ pub(super) fn validate(
         let step = stage.validate(&pod, request, snapshot)?;
         findings.warnings.extend(step.warnings);
         findings.audit.extend(step.audit);
+        findings.counts.extend(step.counts);
         if let Some((reason, denial)) = step.denial {
             refuse_after_all(findings, reason, denial);
             return Ok(());

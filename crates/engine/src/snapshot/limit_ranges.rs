@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use admission::field::ErrorList;
+use admission::format::selector::Selector;
 
 use super::policies::{Policies, Policy, Record};
+use super::scope::Scoped;
 use super::table::Table;
 use crate::limitrange::api::{ClusterLimitRange, KIND};
 use crate::limitrange::compiled::CompiledRange;
@@ -20,6 +22,19 @@ pub type RangeTable = Table<RangeRecord>;
 
 /// Every `ClusterLimitRange`, on its way into snapshots.
 pub type LimitRangeList = Policies<ClusterLimitRange>;
+
+impl Scoped for CompiledRange {
+    const KIND: &'static str = KIND;
+    const WORD: &'static str = "range";
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn namespaces(&self) -> Option<&Selector> {
+        self.namespaces.as_ref()
+    }
+}
 
 impl Policy for ClusterLimitRange {
     type Compiled = CompiledRange;

@@ -11,6 +11,8 @@ pub mod plugins;
 pub mod policies;
 pub mod quotas;
 pub mod revisions;
+pub mod scope;
+pub mod security_profiles;
 pub mod sets;
 mod storage_classes;
 pub mod table;
@@ -28,11 +30,13 @@ use self::pinned::PinnedForms;
 use self::plugins::Plugins;
 use self::quotas::Quotas;
 use self::revisions::Revisions;
+use self::security_profiles::ProfileList;
 use self::sets::Sets;
 use self::while_read::ListWhileRead;
 use crate::limitrange::index::LimitRanges;
 use crate::plugins::index::PluginIndex;
 use crate::plugins::storage_classes::StorageClasses;
+use crate::podsecurityprofile::index::Profiles;
 use crate::sidecarset::index::SetIndex;
 
 collections! {
@@ -44,6 +48,8 @@ collections! {
     plugins: Plugins,
     /// Every `ClusterLimitRange`, compiled.
     limit_ranges: LimitRangeList,
+    /// Every `PodSecurityProfile`, compiled.
+    security_profiles: ProfileList,
     /// Labels of the namespaces, and what their annotations say about pods.
     namespaces: NamespaceList,
     /// Every quota, while a plugin reads them.
@@ -67,6 +73,7 @@ impl Snapshot {
     pub fn detached(&self) -> Self {
         let sets = self.sets.iter().map(|set| Arc::new(set.detached()));
         let plugins = self.plugins.iter().map(|plugin| Arc::new((**plugin).clone()));
+        let security_profiles = self.security_profiles.iter().map(|profile| Arc::new((**profile).clone()));
         let limit_ranges = self.limit_ranges.iter().map(|range| Arc::new((**range).clone()));
         Self {
             sets: Arc::new(SetIndex::build(sets)),
@@ -74,6 +81,7 @@ impl Snapshot {
             pinned: Arc::new(self.pinned.detached()),
             plugins: Arc::new(PluginIndex::build(plugins)),
             limit_ranges: Arc::new(LimitRanges::build(limit_ranges)),
+            security_profiles: Arc::new(Profiles::build(security_profiles)),
             namespaces: Arc::new(self.namespaces.detached()),
             quotas: Arc::new(self.quotas.detached()),
             storage_classes: Arc::new((*self.storage_classes).clone()),

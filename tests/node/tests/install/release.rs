@@ -61,6 +61,7 @@ impl<'a> Release<'a> {
         // Helm keeps the definitions, and with them the objects.
         let definitions = "customresourcedefinition.apiextensions.k8s.io/admissionplugins.policy.outrider.dev\n\
              customresourcedefinition.apiextensions.k8s.io/clusterlimitranges.policy.outrider.dev\n\
+             customresourcedefinition.apiextensions.k8s.io/podsecurityprofiles.policy.outrider.dev\n\
              customresourcedefinition.apiextensions.k8s.io/sidecarsets.apps.outrider.dev";
         self.0.cluster().wait_for_kubectl("the release to be gone", &list, definitions).unwrap();
         assert_eq!(kubectl(self.0, &["get", CONFIGURATIONS, "--output=name"]), "");

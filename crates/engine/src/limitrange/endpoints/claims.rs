@@ -44,7 +44,7 @@ impl Validating<Snapshot> for ClaimValidation {
             return Ok(());
         }
         let concerned = concerned(snapshot, &request.namespace, CompiledRange::bounds_claims)?;
-        if concerned.ranges.is_empty() && concerned.warnings.is_empty() {
+        if concerned.objects.is_empty() && concerned.warnings.is_empty() {
             return Ok(());
         }
         let claim = match claim.whole() {
@@ -61,11 +61,11 @@ impl Validating<Snapshot> for ClaimValidation {
             return Ok(());
         }
         findings.warnings.extend(concerned.warnings);
-        if concerned.ranges.is_empty() {
+        if concerned.objects.is_empty() {
             return Ok(());
         }
         findings.reason = reasons::ALLOWED;
-        if let Some(refusal) = Judgement::of(&concerned.ranges).of_claim(&asked) {
+        if let Some(refusal) = Judgement::of(&concerned.objects).of_claim(&asked) {
             let name = claim.metadata.said_name(&request.name);
             let message = forbidden("persistentvolumeclaims", name, &refusal.text);
             refuse(refusal.by, message, request, findings);

@@ -38,7 +38,7 @@ pub fn mutate(
     }
     let concerned = concerned(snapshot, &request.namespace, CompiledRange::fills)?;
     verdict.warnings.extend(concerned.warnings);
-    let defaults = Defaults::of(&concerned.ranges);
+    let defaults = Defaults::of(&concerned.objects);
     if defaults.is_empty() {
         return Ok(verdict);
     }
@@ -68,7 +68,7 @@ pub fn mutate(
 /// # Errors
 /// As [`mutate`].
 pub fn own_defaults(namespace: &str, snapshot: &Snapshot) -> Result<OwnDefaults, Unserved> {
-    Ok(Defaults::of(&concerned(snapshot, namespace, CompiledRange::fills)?.ranges).of_own_containers())
+    Ok(Defaults::of(&concerned(snapshot, namespace, CompiledRange::fills)?.objects).of_own_containers())
 }
 
 /// The refusal of a pod that has no room for what is filled in.
@@ -91,11 +91,11 @@ pub fn validate(
     }
     let concerned = concerned(snapshot, &request.namespace, CompiledRange::bounds_pods)?;
     findings.warnings.extend(concerned.warnings);
-    if concerned.ranges.is_empty() {
+    if concerned.objects.is_empty() {
         return Ok(());
     }
     match facts(request) {
-        Ok(facts) => judge(&facts, &concerned.ranges, request, findings),
+        Ok(facts) => judge(&facts, &concerned.objects, request, findings),
         Err(refusal) => {
             findings.denial = Some(*refusal);
             Ok(())

@@ -32,7 +32,7 @@ impl Mutating<Snapshot> for ResizeMutation {
             return Ok(Verdict::allow(reasons::NO_MATCH));
         }
         let concerned = concerned(snapshot, &request.namespace, CompiledRange::fills)?;
-        let defaults = Defaults::of(&concerned.ranges);
+        let defaults = Defaults::of(&concerned.objects);
         let mut verdict = Verdict::allow(reasons::NO_MATCH);
         verdict.warnings = concerned.warnings;
         if defaults.is_empty() {
@@ -76,12 +76,12 @@ impl Validating<Snapshot> for ResizeValidation {
         let Some((pod, Some(_))) = staying(request, findings) else { return Ok(()) };
         let concerned = concerned(snapshot, &request.namespace, CompiledRange::bounds_pods)?;
         findings.warnings.extend(concerned.warnings);
-        if concerned.ranges.is_empty() {
+        if concerned.objects.is_empty() {
             return Ok(());
         }
         findings.reason = reasons::ALLOWED;
         match pod.whole() {
-            Ok(pod) => judge(pod, &concerned.ranges, request, findings),
+            Ok(pod) => judge(pod, &concerned.objects, request, findings),
             Err(exceeded) => {
                 findings.denial = Some((Reason::TOO_LARGE, limits::too_large(exceeded)));
                 Ok(())

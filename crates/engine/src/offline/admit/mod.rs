@@ -16,6 +16,7 @@ use crate::limitrange::endpoints::AUDIT as OF_RANGES;
 use crate::offline::manifest::group;
 use crate::plugins::Plugin;
 use crate::plugins::endpoints::{AUDIT, entries};
+use crate::podsecurityprofile::endpoints::AUDIT as OF_PROFILES;
 use crate::snapshot::Snapshot;
 
 /// What is to be created.
@@ -102,7 +103,7 @@ pub struct Allowed {
     pub reason: Option<Reason>,
     /// Warnings of all webhooks, each once.
     pub warnings: Vec<String>,
-    /// What ranges and admission plugins did to it: a list of `<object>=<code>`, as in the audit log.
+    /// What ranges, admission plugins and profiles did to it: a list of `<object>=<code>`, as in the audit log.
     pub plugins: Option<String>,
 }
 
@@ -135,7 +136,10 @@ pub fn create(
             let body = review_of(&place, creation.namespace, &allowed.object);
             let answer = answer(&*entry.endpoint, &body, snapshot, creation.questions)?;
             let mut reply = Reply::read(&answer.body)?;
-            for said in [OF_RANGES, AUDIT].into_iter().filter_map(|key| reply.audit.remove(key)) {
+            // A profile that allows what is stored is that which filled it in.
+            let of_profiles = (phase == Phase::Mutating).then_some(OF_PROFILES);
+            let keys = [OF_RANGES, AUDIT].into_iter().chain(of_profiles);
+            for said in keys.filter_map(|key| reply.audit.remove(key)) {
                 allowed.plugins =
                     Some(allowed.plugins.map_or_else(|| said.clone(), |before| format!("{before},{said}")));
             }

@@ -24,6 +24,9 @@ use crate::plugins::compiled::CompiledPlugin;
 use crate::plugins::index::PluginIndex;
 use crate::plugins::placement::Placement;
 use crate::plugins::validation;
+use crate::podsecurityprofile;
+use crate::podsecurityprofile::compiled::CompiledProfile;
+use crate::podsecurityprofile::index::Profiles;
 use crate::sidecarset::allow_list::AllowList;
 use crate::sidecarset::api::{KIND, SidecarSet};
 use crate::sidecarset::compiled::{CompiledSet, is_canary};
@@ -53,7 +56,7 @@ pub struct Loaded {
     pub snapshot: Snapshot,
     /// What a user should know. Each starts with `file:line` where it is about an object.
     pub warnings: Vec<String>,
-    /// Whether there is any set, plugin or range.
+    /// Whether there is any set, plugin, range or profile.
     pub has_sets: bool,
 }
 
@@ -86,6 +89,7 @@ pub fn load(manifests: &[Manifest], reading: Reading<'_>) -> Result<Loaded, Unus
         sets,
         plugins,
         ranges,
+        profiles,
         quotas,
         classes,
         nodes,
@@ -124,6 +128,10 @@ pub fn load(manifests: &[Manifest], reading: Reading<'_>) -> Result<Loaded, Unus
         let object = admit(name, manifest, registry, &empty)?.object;
         compile_range(&object, manifest)
     });
+    let judging = each(&profiles, &mut errors, |name, manifest| {
+        let object = admit(name, manifest, registry, &empty)?.object;
+        compile_profile(&object, manifest)
+    });
     let uid = |set: &CompiledSet| sets.get(&set.name).and_then(|it| it.value.pointer("/metadata/uid")?.as_str());
     let with_uids = compiled.iter().map(|set| (set, uid(set).unwrap_or_default()));
     let pinned = Arc::new(PinnedForms::default().next(with_uids, &empty.revisions));
@@ -134,6 +142,7 @@ pub fn load(manifests: &[Manifest], reading: Reading<'_>) -> Result<Loaded, Unus
         sets: Arc::new(sets_index),
         plugins: Arc::new(plugin_index),
         limit_ranges,
+        security_profiles: Arc::new(Profiles::build(judging)),
         pinned,
         ..empty
     };
@@ -162,7 +171,8 @@ pub fn load(manifests: &[Manifest], reading: Reading<'_>) -> Result<Loaded, Unus
     if !errors.is_empty() {
         return Err(Unusable { errors, warnings });
     }
-    Ok(Loaded { snapshot, warnings, has_sets: !(sets.is_empty() && plugins.is_empty() && ranges.is_empty()) })
+    let has_sets = [&sets, &plugins, &ranges, &profiles].into_iter().any(|all| !all.is_empty());
+    Ok(Loaded { snapshot, warnings, has_sets })
 }
 
 /// Every set, compiled: canaries last, as they are admitted only beside their bases.
@@ -275,6 +285,11 @@ fn compile_plugin(object: &Value, manifest: &Manifest) -> Result<Arc<CompiledPlu
 fn compile_range(object: &Value, manifest: &Manifest) -> Result<Arc<CompiledRange>, Error> {
     let compiled = limitrange::validation::compile(object).map(Arc::new);
     compiled.map_err(|faults| wrong_shape(object, manifest, limitrange::api::KIND, &faults))
+}
+
+fn compile_profile(object: &Value, manifest: &Manifest) -> Result<Arc<CompiledProfile>, Error> {
+    let compiled = podsecurityprofile::validation::compile(object).map(Arc::new);
+    compiled.map_err(|faults| wrong_shape(object, manifest, podsecurityprofile::api::KIND, &faults))
 }
 
 fn wrong_shape(object: &Value, manifest: &Manifest, kind: &'static str, faults: &ErrorList) -> Error {

@@ -16,6 +16,8 @@ use crate::openkruise;
 use crate::plugins::api as plugins;
 use crate::plugins::storage_classes::{StorageClass, StorageClasses};
 use crate::plugins::validation::unknown_fields as plugin_fields;
+use crate::podsecurityprofile::api as profiles;
+use crate::podsecurityprofile::validation::unknown_fields as profile_fields;
 use crate::schema::{SchemaType, UnknownField};
 use crate::sidecarset::api::{API_VERSION, GROUP, KIND};
 use crate::sidecarset::compiled::NAMESPACE_NAME_LABEL;
@@ -33,6 +35,7 @@ pub struct Sorted<'m> {
     pub sets: BTreeMap<String, &'m Manifest>,
     pub plugins: BTreeMap<String, &'m Manifest>,
     pub ranges: BTreeMap<String, &'m Manifest>,
+    pub profiles: BTreeMap<String, &'m Manifest>,
     /// Quotas, of manifests with a namespace.
     pub quotas: Quotas,
     /// Storage classes.
@@ -95,6 +98,7 @@ impl<'m> Sorted<'m> {
             sets: BTreeMap::new(),
             plugins: BTreeMap::new(),
             ranges: BTreeMap::new(),
+            profiles: BTreeMap::new(),
             quotas: Quotas::default(),
             classes: StorageClasses::default(),
             nodes: Nodes::default(),
@@ -134,6 +138,9 @@ impl<'m> Sorted<'m> {
             (ranges::GROUP, ranges::KIND) if identity.api_version == ranges::API_VERSION => {
                 self.range(manifest, identity);
             }
+            (profiles::GROUP, profiles::KIND) if identity.api_version == profiles::API_VERSION => {
+                self.profile(manifest, identity);
+            }
             (openkruise::GROUP, KIND) => self.warnings.push(format!(
                 "{origin}: {} SidecarSet {:?} is left out: outrider migrate prints it as {API_VERSION}",
                 identity.api_version, identity.name
@@ -159,7 +166,12 @@ impl<'m> Sorted<'m> {
         if self.other_types.contains(&written) {
             return;
         }
-        let own = [(API_VERSION, KIND), (plugins::API_VERSION, plugins::KIND), (ranges::API_VERSION, ranges::KIND)];
+        let own = [
+            (API_VERSION, KIND),
+            (plugins::API_VERSION, plugins::KIND),
+            (ranges::API_VERSION, ranges::KIND),
+            (profiles::API_VERSION, profiles::KIND),
+        ];
         let own = own.map(|(api_version, kind)| format!("{api_version} {kind}"));
         let types = own.iter().chain(self.other_types).map(String::as_str);
         let near = suggest(&written, types).map(str::to_owned);
@@ -209,6 +221,11 @@ impl<'m> Sorted<'m> {
     fn range(&mut self, manifest: &'m Manifest, identity: Identity) {
         let unknown = range_fields(&manifest.value, self.word());
         self.deciding(manifest, identity, ranges::KIND, unknown, |sorted| &mut sorted.ranges);
+    }
+
+    fn profile(&mut self, manifest: &'m Manifest, identity: Identity) {
+        let unknown = profile_fields(&manifest.value, self.word());
+        self.deciding(manifest, identity, profiles::KIND, unknown, |sorted| &mut sorted.profiles);
     }
 
     /// An object that decides, of which there is one of each name.

@@ -195,7 +195,12 @@ pub fn at<'r, O>(request: &'r Request<'_, O>, name: &'r str, placement: Option<&
 
 /// Whether a kubelet creates the object of a static pod.
 pub fn is_mirror(annotations: Option<&BorrowedMap<'_>>, user: &UserInfo<'_>) -> bool {
-    annotations.is_some_and(|annotations| annotations.get(MIRROR_ANNOTATION).is_some()) && user.groups.contains(NODES)
+    is_mirrored_by(annotations.is_some_and(|annotations| annotations.get(MIRROR_ANNOTATION).is_some()), user)
+}
+
+/// Whether a pod with the annotation, or without it, is one that a kubelet creates.
+pub fn is_mirrored_by(is_annotated: bool, user: &UserInfo<'_>) -> bool {
+    is_annotated && user.groups.contains(NODES)
 }
 
 /// What plugins read of a pod, or why it cannot be read.

@@ -40,7 +40,7 @@ impl Stage for Counts {
 fn step(pod: &Value, request: &PodRequest<'_>, when: &str) -> Step {
     let is_refused = pod["metadata"]["labels"]["refused"] == when;
     let denial = is_refused.then(|| (Reason::new("Counted"), Denial::forbidden(request, "may not be counted")));
-    Step { reason: Some(COUNTED), warnings: vec!["counted".to_owned()], audit: Vec::new(), denial }
+    Step { reason: Some(COUNTED), warnings: vec!["counted".to_owned()], audit: Vec::new(), counts: Vec::new(), denial }
 }
 
 static FIRST: Counts = Counts { key: "first", is_idle: false };

@@ -1,0 +1,73 @@
+//! What makes a `PodSecurityProfile` wrong. What is accepted here compiles: it is the compiler that says what is wrong.
+
+use std::sync::LazyLock;
+
+use admission::field::ErrorList;
+use admission::registry::{Resource, Rule, Scope};
+use admission::{Findings, Operation, Reason, Request, Validating};
+use serde_json::Value;
+
+use super::api::{GROUP, KIND, PLURAL, PodSecurityProfile, VERSION};
+use super::compiled::CompiledProfile;
+use crate::schema::{KindShape, UnknownField};
+use crate::snapshot::Snapshot;
+
+const RESOURCES: &[Resource] = &[Resource { group: GROUP, version: VERSION, resource: PLURAL, kind: KIND }];
+
+/// When the validation is called.
+pub const RULE: Rule = Rule {
+    scope: Scope::Cluster,
+    ..Rule::new(
+        concat!("podsecurityprofile.policy.", api_domain!()),
+        RESOURCES,
+        &[Operation::Create, Operation::Update],
+    )
+};
+
+/// The shape of an object.
+static SHAPE: LazyLock<KindShape> = LazyLock::new(|| KindShape::of(KIND));
+
+/// Every field of an object that is not known, in words.
+pub fn unknown_fields(object: &Value, word: impl Fn(&UnknownField<'static>) -> String) -> Vec<String> {
+    SHAPE.unknown_fields(object, word)
+}
+
+/// Validates a `PodSecurityProfile` when it is created and when it changes.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PodSecurityProfileValidation;
+
+impl Validating<Snapshot> for PodSecurityProfileValidation {
+    type Object<'a> = Value;
+
+    fn create(&self, object: &Value, request: &Request<'_, Value>, _: &Snapshot, findings: &mut Findings) {
+        if request.is_of_leaving(object) {
+            findings.reason = Reason::TERMINATING;
+        } else {
+            judge(object, findings);
+        }
+    }
+
+    fn update(&self, object: &Value, old: &Value, _: &Request<'_, Value>, _: &Snapshot, findings: &mut Findings) {
+        // No webhook may keep an object from being deleted, and finalizers are removed by an update.
+        if old.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null()) {
+            findings.reason = Reason::TERMINATING;
+        } else if object.get("spec") != old.get("spec") {
+            // The metadata of one that an older build let through can be written.
+            judge(object, findings);
+        }
+    }
+}
+
+fn judge(object: &Value, findings: &mut Findings) {
+    if let Err(errors) = compile(object) {
+        findings.errors.extend(errors);
+    }
+}
+
+/// Makes the form that decides.
+///
+/// # Errors
+/// Everything that is wrong, with its field.
+pub fn compile(object: &Value) -> Result<CompiledProfile, ErrorList> {
+    SHAPE.decode::<PodSecurityProfile>(object).and_then(|object| CompiledProfile::compile(&object))
+}
