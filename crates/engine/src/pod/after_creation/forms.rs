@@ -88,6 +88,9 @@ pub(super) enum Sizes {
     Kept,
     /// Those that a new pod would get: this one is to carry the set since its labels have changed.
     Computed,
+    /// Those that the pod had before, or those of the set for a container that keeps its image: a rollout resizes a pod before it gives it
+    /// the image.
+    Resized,
 }
 
 /// How strictly a form of a must is judged.
@@ -101,8 +104,6 @@ pub(super) struct Asked {
     pub sizes: Sizes,
     /// Its record in the pod is another than before.
     pub is_recorded_anew: bool,
-    /// Its containers may keep their images: a rollout resizes a pod before it gives it these.
-    pub is_resized: bool,
 }
 
 /// For each must that is judged, why a pod does not carry it, if it does not.
@@ -118,8 +119,8 @@ impl Update<'_, '_> {
     ) -> Result<Faults, Unserved> {
         // As this pod gets them: what of a set depends on the pod is not another form of it. All of them, as containers of other
         // sets are not the pod's own.
-        let before = |(name, asked): (&&'a str, &Asked)| (asked.sizes == Sizes::Kept).then_some(*name);
-        let resized = asked.iter().filter(|(_, asked)| asked.is_resized).map(|(name, _)| *name).collect();
+        let before = |(name, asked): (&&'a str, &Asked)| (asked.sizes != Sizes::Computed).then_some(*name);
+        let resized = asked.iter().filter(|(_, asked)| asked.sizes == Sizes::Resized).map(|(name, _)| *name).collect();
         let amounts = Amounts::Kept { before: self.old, sets: asked.iter().filter_map(before).collect(), resized };
         let Fitted { sets, selections, .. } = fitted(pod, self.request.body, selected, amounts, self.snapshot);
         let injection = injection(pod, self.request.body, &sets, &selections);

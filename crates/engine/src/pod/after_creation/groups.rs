@@ -75,7 +75,6 @@ impl<'s, 'n> Group<'s, 'n> {
             is_changed: !self.changed.is_empty(),
             sizes: if self.new.contains(form.name.as_str()) { Sizes::Computed } else { Sizes::Kept },
             is_recorded_anew: self.recorded_anew.contains(form.name.as_str()),
-            is_resized: false,
         }
     }
 
@@ -171,7 +170,7 @@ impl Update<'_, '_> {
         let members = groups.iter().flat_map(|group| group.members.iter().map(move |must| (group, must)));
         let asked = members.map(|(group, must)| {
             let asked = group.asked(must.set, before);
-            (must.name(), Asked { is_resized: true, ..asked })
+            (must.name(), Asked { sizes: Sizes::Resized, ..asked })
         });
         self.faults(self.new, self.all.clone(), &asked.collect())
     }
