@@ -45,7 +45,7 @@ fn rules() -> Vec<PolicyRule> {
         // Rollouts: images and annotations, and the condition that says what they cannot change.
         rule("", &["pods"], &[], &["get", "list", "watch", "patch"]),
         rule("", &["pods/status"], &[], &["patch"]),
-        // `spec.updateStrategy.recreate`.
+        // `spec.updateStrategy.recreate` and `repair`.
         rule("", &["pods/eviction"], &[], &["create"]),
         rule("policy", &["poddisruptionbudgets"], &[], &["list"]),
     ]
