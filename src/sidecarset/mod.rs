@@ -47,7 +47,7 @@ fn rules() -> Vec<PolicyRule> {
         rule("", &["pods/status"], &[], &["patch"]),
         // Requests and limits.
         rule("", &["pods/resize"], &[], &["patch"]),
-        // `spec.updateStrategy.recreate`.
+        // `spec.updateStrategy.recreate` and `repair`.
         rule("", &["pods/eviction"], &[], &["create"]),
         rule("policy", &["poddisruptionbudgets"], &[], &["list"]),
     ]

@@ -318,3 +318,39 @@ fn no_pod_is_evicted_while_no_webhook_is_registered_that_would_inject_the_new_on
     second.end();
     first.end();
 }
+
+/// They are older than the set.
+#[test]
+#[ignore = "needs a control plane: make test"]
+fn pods_that_lack_the_set_stay_as_they_are_until_it_repairs_them_and_are_replaced_within_max_unavailable_then() {
+    let (cluster, outrider) = stage();
+    let start = Instant::now();
+    applied(&cluster, &deployment("web", 3));
+    eventually("they serve without it", || {
+        let pods = pods(&cluster, "web");
+        pods.len() == 3 && pods.iter().all(is_ready)
+    });
+    let before = uids(&pods(&cluster, "web"));
+    applied(&cluster, &set("web", "1", "1, recreate: true"));
+    wait_ready(&cluster, "web");
+    let degraded = || condition(&status(&cluster, "web"), "Degraded");
+    eventually("they lack it", || degraded() == reason("True", "PodsUninjected"));
+    rest_of_pause(start);
+    sleep(Duration::from_secs(5));
+    assert_eq!((evictions(&cluster), uids(&pods(&cluster, "web"))), (0, before.clone()), "by default");
+
+    let ((), most) = most(
+        || missing(&cluster, 3),
+        || {
+            applied(&cluster, &set("web", "1", "1, repair: Evict"));
+            eventually("each has it", || counts(&cluster, "web") == [3; 4]);
+        },
+    );
+    assert_eq!(most, 1, "pods were missing at one time");
+    assert!(uids(&pods(&cluster, "web")).is_disjoint(&before), "each was created anew");
+    assert_eq!((evictions(&cluster), status(&cluster, "web")["uninjectedPods"].as_i64()), (3, Some(0)));
+    eventually("the rollout is said to be complete", || progressing(&cluster) == reason("True", "Complete"));
+    assert_eq!(degraded().0, "False");
+    assert_eq!(outrider.forbidden(), Vec::<String>::new());
+    outrider.end();
+}

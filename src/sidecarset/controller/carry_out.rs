@@ -89,8 +89,8 @@ impl Rollouts {
     async fn change<'m>(&self, rollout: Rollout<'_>, chosen: &'m Chosen) -> (&'m Chosen, Outcome) {
         let (key, pod) = &chosen.member;
         let (uid, is_free) = (pod.facts.uid, !pod.ready);
-        let Chosen { takes_place, is_evicted, is_first, recreates, .. } = *chosen;
-        let as_planned = AsPlanned { uid, is_free, takes_place, recreates, is_evicted, is_first };
+        let Chosen { takes_place, is_evicted, is_first, is_replaced, .. } = *chosen;
+        let as_planned = AsPlanned { uid, is_free, takes_place, is_replaced, is_evicted, is_first };
         (chosen, self.changer.update(rollout.set, key, as_planned, rollout.snapshot).await)
     }
 

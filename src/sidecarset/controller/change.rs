@@ -65,9 +65,9 @@ pub struct AsPlanned {
     pub is_free: bool,
     /// It takes a place in the budget until it is back.
     pub takes_place: bool,
-    /// The set evicts pods that only new ones can follow.
-    pub recreates: bool,
-    /// This is one of them, and is evicted.
+    /// The set evicts it if only a new one can follow.
+    pub is_replaced: bool,
+    /// It is evicted.
     pub is_evicted: bool,
     /// It is the first of its workload by this leader.
     pub is_first: bool,
@@ -185,7 +185,7 @@ impl PodChanger {
         planned: AsPlanned,
         snapshot: &Snapshot,
     ) -> Outcome {
-        let no_help = if planned.recreates { no_help(pod, key, &set.name, snapshot) } else { Ok(None) };
+        let no_help = if planned.is_replaced { no_help(pod, key, &set.name, snapshot) } else { Ok(None) };
         let why = match no_help {
             Ok(None) => why,
             Ok(Some(reason)) => {
@@ -197,7 +197,7 @@ impl PodChanger {
         };
         // Once this leader has seen what new pods of the workload have, it knows better.
         let bar = bar_of(pod, &set.name, &set.hash)
-            .filter(|_| planned.recreates && (planned.is_first || !planned.is_evicted));
+            .filter(|_| planned.is_replaced && (planned.is_first || !planned.is_evicted));
         if let Some(bar) = bar {
             let said = barred(bar, &set.hash, &why);
             drop(self.note(key, pod, &set.name, Some(&said)).await);
@@ -205,7 +205,7 @@ impl PodChanger {
         }
         let noted = self.note(key, pod, &set.name, Some(&why)).await;
         match noted {
-            _ if !planned.recreates => Outcome::NewPodOnly(why),
+            _ if !planned.is_replaced => Outcome::NewPodOnly(why),
             _ if !planned.is_evicted => Outcome::Replaceable(why),
             // The next leader knows by the condition which pods may have been evicted.
             Err(outcome) => outcome,

@@ -33,7 +33,14 @@ fn pod(annotations: Value, conditions: Value) -> Value {
 }
 
 fn planned(is_free: bool) -> AsPlanned {
-    AsPlanned { uid: hashed("u"), is_free, takes_place: !is_free, recreates: false, is_evicted: false, is_first: false }
+    AsPlanned {
+        uid: hashed("u"),
+        is_free,
+        takes_place: !is_free,
+        is_replaced: false,
+        is_evicted: false,
+        is_first: false,
+    }
 }
 
 fn at() -> Timestamp {

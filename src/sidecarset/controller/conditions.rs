@@ -37,7 +37,7 @@ pub struct Found<'f> {
     pub barred: &'f Barred,
     /// What is remembered of pods.
     pub memory: &'f Memory,
-    /// The first pod that lacks the set.
+    /// The first pod that lacks the set and stays as it is.
     pub uninjected: Option<&'f PodKey>,
     /// Whether injection is paused.
     pub paused: bool,

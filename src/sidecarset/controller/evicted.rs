@@ -222,10 +222,10 @@ impl Evicted {
 
     /// Whether the pod or its successor counts for the set.
     pub fn is_counted(&self, set: &str, pods: &PodIndex) -> bool {
-        let counts = |key: &PodKey, uid: u64| {
-            pods.get(key).is_some_and(|pod| pod.facts.uid == uid && pod.active && pod.hash_of(set).is_some())
-        };
-        counts(&self.key, self.uid) || self.successor.as_ref().is_some_and(|(key, uid)| counts(key, *uid))
+        let active = |key: &PodKey, uid: u64| pods.get(key).filter(|pod| pod.facts.uid == uid && pod.active);
+        let carries = |key: &PodKey, uid: u64| active(key, uid).is_some_and(|pod| pod.hash_of(set).is_some());
+        // It may have been evicted as it lacks the set.
+        active(&self.key, self.uid).is_some() || self.successor.as_ref().is_some_and(|(key, uid)| carries(key, *uid))
     }
 
     /// When it was evicted, by the clock of the API server; 0 where that is not known.

@@ -181,17 +181,17 @@ impl Evictions {
         }
     }
 
-    /// Takes in which pods there are by now: which evictions are over, and which workloads are barred. A set that `recreates` no pods
+    /// Takes in which pods there are by now: which evictions are over, and which workloads are barred. A set that `evicts` no pods
     /// waits for none that others delete.
-    pub fn update(&mut self, set: &CompiledSet, recreates: bool, pods: &PodIndex, now: Instant) {
+    pub fn update(&mut self, set: &CompiledSet, evicts: bool, pods: &PodIndex, now: Instant) {
         let new = || OfSet { hash: set.hash.as_str().into(), first: now, is_whole: false, ending: HashMap::new() };
         let of_set = self.sets.entry(set.name.as_str().into()).or_insert_with(new);
         let before = std::mem::take(&mut of_set.ending);
         // Later on others delete them, one after the other if they like.
         let is_early = now.saturating_duration_since(self.since) < OVERDUE_AFTER;
         let ending = pods
-            .carrying(&set.name)
-            .filter(|(_, pod)| recreates && is_ending(set, pod) && (is_early || before.contains_key(&pod.facts.uid)));
+            .carrying_or_ending(&set.name)
+            .filter(|(_, pod)| evicts && is_ending(set, pod) && (is_early || before.contains_key(&pod.facts.uid)));
         let since = |uid: u64, ready: bool| (uid, before.get(&uid).copied().unwrap_or((now, ready)));
         of_set.ending = ending.map(|(_, pod)| since(pod.facts.uid, pod.ready)).collect();
         if *of_set.hash != *set.hash {
@@ -245,7 +245,7 @@ impl Evictions {
         }
         let leaving = self.leaving();
         let ending = self.sets.get(set.name.as_str()).map(|of_set| &of_set.ending);
-        let others = pods.carrying(&set.name).filter(|(_, pod)| !leaving.contains(&pod.facts.uid));
+        let others = pods.carrying_or_ending(&set.name).filter(|(_, pod)| !leaving.contains(&pod.facts.uid));
         vacancies.extend(others.filter_map(|(key, pod)| {
             let (since, served) = *ending?.get(&pod.facts.uid)?;
             Some(Vacancy {

@@ -69,6 +69,11 @@ impl LackingIndex {
         pods.map_or((0, None), |pods| (pods.len(), pods.first().cloned()))
     }
 
+    /// The pods that lack a set, if they have been counted.
+    pub fn keys(&self, set: &str) -> impl Iterator<Item = &PodKey> {
+        self.by_set.get(set).into_iter().flat_map(|known| &known.pods)
+    }
+
     /// Takes in that a pod has changed. Returns the sets that it lacks since, or no longer. `snapshot` is not older than any that
     /// [`Self::of`] was called with.
     pub fn update(

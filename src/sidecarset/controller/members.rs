@@ -1,5 +1,6 @@
 //! The pods that count for one set, as rollouts and the status read them.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -22,6 +23,8 @@ pub struct Members {
     pub hashes: BTreeSet<String>,
     /// Pods that it selects and that lack it, though they would carry it if they were created now: how many, and the first of them.
     pub uninjected: (usize, Option<PodKey>),
+    /// These pods, where new ones are to take their places.
+    pub to_repair: Vec<Member>,
 }
 
 impl Members {
@@ -39,5 +42,20 @@ impl Members {
             }
         }
         members
+    }
+
+    /// The same, of a set that replaces pods that lack it.
+    #[must_use]
+    pub fn with_those_to_repair(self, set: &CompiledSet, pods: &PodIndex) -> Self {
+        let to_repair = pods.lacking_it(&set.name).map(|(key, pod)| (key.clone(), Arc::clone(pod))).collect();
+        Self { to_repair, ..self }
+    }
+
+    /// All that a rollout may change or replace.
+    pub fn all(&self) -> Cow<'_, [Member]> {
+        if self.to_repair.is_empty() {
+            return Cow::Borrowed(&self.carrying);
+        }
+        Cow::Owned(self.carrying.iter().chain(&self.to_repair).cloned().collect())
     }
 }

@@ -204,7 +204,8 @@ impl Controller {
                 waits: rolled.waits,
                 barred: &rolled.barred,
                 memory: &memory,
-                uninjected: members.uninjected.1.as_ref(),
+                // Those that no rollout replaces are named as what only a new pod can follow.
+                uninjected: members.uninjected.1.as_ref().filter(|_| !self.rollouts.strategy(compiled).repairs_now()),
                 paused: compiled.paused,
                 no_revision: snapshot.pinned.form(name).and_then(|form| form.as_ref().err()).map(String::as_str),
                 knowledge: &knowledge,
@@ -235,7 +236,9 @@ impl Controller {
     /// The pods of the set; nothing while it is not known which these are.
     fn members(&self, set: &Arc<CompiledSet>, snapshot: &Snapshot) -> Option<Members> {
         let mut pods = locked(&self.pods);
-        pods.knows(&set.name).then(|| Members::of(set, &mut pods, snapshot))
+        let members = pods.knows(&set.name).then(|| Members::of(set, &mut pods, snapshot))?;
+        let repairs = members.uninjected.0 > 0 && self.rollouts.strategy(set).repair;
+        Some(if repairs { members.with_those_to_repair(set, &pods) } else { members })
     }
 
     /// Whether the set is still of this form.
@@ -275,8 +278,10 @@ impl Controller {
         if !knowledge.is_of_all() || covered == Some(false) || compiled.paused {
             return Some("see the condition Ready".to_owned());
         }
-        let is_rolled_out = counts.updated_pods == counts.matched_pods;
-        if *knowledge != Knowledge::AsTold || is_rolled_out || !self.rollouts.recreates(compiled) {
+        let strategy = self.rollouts.strategy(compiled);
+        let are_evicted = (strategy.recreate && counts.updated_pods < counts.matched_pods)
+            || (strategy.repair && counts.uninjected_pods > 0);
+        if *knowledge != Knowledge::AsTold || !are_evicted {
             return None;
         }
         if let Some(found) = self.lately.found(set, Instant::now()) {

@@ -59,6 +59,8 @@ pub struct PodIndex {
     // Those with a controller, by the workload that they are of.
     by_owner: HashMap<u64, BTreeSet<PodKey>>,
     in_flight: BTreeSet<PodKey>,
+    // Pods that end and whose condition names a set that they do not carry.
+    ending_without_sets: BTreeSet<PodKey>,
     texts: Texts,
     clipped: usize,
 }
@@ -121,6 +123,7 @@ impl PodIndex {
         let mut touched = BTreeSet::new();
         if let Some(old) = self.pods.remove(key) {
             self.in_flight.remove(key);
+            self.ending_without_sets.remove(key);
             if let Some(keys) = self.by_owner.get_mut(&old.facts.owner) {
                 keys.remove(key);
                 if keys.is_empty() {
@@ -137,6 +140,9 @@ impl PodIndex {
             }
             if new.is_in_flight() {
                 self.in_flight.insert(key.clone());
+            }
+            if new.is_terminating && new.is_refused_others {
+                self.ending_without_sets.insert(key.clone());
             }
             if new.facts.owner != 0 {
                 self.by_owner.entry(new.facts.owner).or_default().insert(key.clone());
@@ -184,6 +190,17 @@ impl PodIndex {
     /// Pods that rollouts have touched and that are not back.
     pub fn in_flight(&self) -> impl Iterator<Item = (&PodKey, &Arc<PodRecord>)> {
         self.in_flight.iter().filter_map(|key| self.pods.get_key_value(key))
+    }
+
+    /// The pods that carry a set, and those that lack it and end, and whose condition names a set that they lack.
+    pub fn carrying_or_ending(&self, set: &str) -> impl Iterator<Item = (&PodKey, &Arc<PodRecord>)> {
+        let ending = self.ending_without_sets.iter().filter_map(|key| self.pods.get_key_value(key));
+        self.carrying(set).chain(ending.filter(move |(_, pod)| pod.hash_of(set).is_none()))
+    }
+
+    /// The pods that lack a set, as [`Self::lacking`] has counted them.
+    pub fn lacking_it(&self, set: &str) -> impl Iterator<Item = (&PodKey, &Arc<PodRecord>)> {
+        self.lacking.keys(set).filter_map(|key| self.pods.get_key_value(key))
     }
 
     /// What is kept of a pod.

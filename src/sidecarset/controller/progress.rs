@@ -6,8 +6,13 @@ use crate::sidecarset::rollout::{EvictionsWait, Waits};
 
 /// Status, reason and message.
 pub fn of(found: &Found<'_>) -> (&'static str, &'static str, String) {
-    let Counts { matched_pods, updated_pods, updated_ready_pods, .. } = found.counts;
-    let so_far = format!("{updated_pods} of {matched_pods} pods carry the current form");
+    let Counts { matched_pods, updated_pods, updated_ready_pods, uninjected_pods, .. } = found.counts;
+    // Those that stay as they are degrade the set.
+    let lacking = match found.uninjected {
+        None if uninjected_pods > 0 => format!(", and {uninjected_pods} selected pods lack the set"),
+        _ => String::new(),
+    };
+    let so_far = format!("{updated_pods} of {matched_pods} pods carry the current form{lacking}");
     match &found.waits {
         Waits::Done if updated_ready_pods == matched_pods => {
             ("True", "Complete", format!("{so_far}, and all of them are ready."))

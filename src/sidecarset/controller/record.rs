@@ -79,6 +79,8 @@ pub struct PodRecord {
     pub touched: SomeSets,
     /// Of these, the ones that the pod's condition says cannot be updated in it.
     pub refused: SomeSets,
+    /// The condition says it of a set that the pod does not carry.
+    pub is_refused_others: bool,
     /// What rollouts read.
     pub facts: PodFacts,
     /// The operating system that it is bound to.
@@ -90,8 +92,9 @@ pub struct PodRecord {
 }
 
 impl PodRecord {
-    /// The record of a pod. Nothing for one that carries no set and never will, as it has finished or is on its way out, and for the
-    /// kubelet's mirror of a static pod, whatever its annotations say. Where not everything fits, what is wanted comes first.
+    /// The record of a pod. Nothing for one that carries no set and never will, as it has finished, or is on its way out and has not been
+    /// evicted for a set that it lacks, as far as its condition says; and for the kubelet's mirror of a static pod, whatever its annotations
+    /// say. Where not everything fits, what is wanted comes first.
     pub fn of(pod: &WatchedPod, wanted: &Wanted) -> Option<Self> {
         let names: BTreeSet<&str> = pod.containers().map(|container| container.name.as_str()).collect();
         let nothing = Records::default();
@@ -99,7 +102,9 @@ impl PodRecord {
         let carried = carried(records, &names, |set| wanted.rank(set));
         let is_terminating = pod.meta().deletion_timestamp.is_some();
         let active = !is_terminating && !pod.is_in_phase(&["Succeeded", "Failed"]);
-        if records.is_mirror || (carried.sets.is_empty() && !active) {
+        let is_refused_others = pod.is_refused_others(&carried.sets);
+        let may_be_evicted = is_terminating && is_refused_others;
+        if records.is_mirror || (carried.sets.is_empty() && !active && !may_be_evicted) {
             return None;
         }
         let (labels, some_labels_left_out) = labels(pod, wanted, MAX_BYTES.saturating_sub(carried.sets.bytes()));
@@ -114,6 +119,7 @@ impl PodRecord {
             unresized: pod.unresized(&carried.sets),
             touched: pod.touched(&carried.sets),
             refused: pod.refused(&carried.sets),
+            is_refused_others,
             buckets: pod.buckets(&carried.sets),
             facts: PodFacts::of(pod),
             some_left_out: some_labels_left_out || carried.some_left_out || records.some_left_out,

@@ -77,6 +77,14 @@ fn a_pod_that_carries_nothing_is_kept_only_while_it_could_carry_something() {
         ("no status yet", json!({"status": null}), true),
         ("finished", json!({"status": {"phase": "Succeeded"}}), false),
         ("on its way out", json!({"metadata": {"deletionTimestamp": "2030-01-01T00:00:00Z"}}), false),
+        (
+            "evicted for a set that it lacks",
+            json!({
+                "metadata": {"deletionTimestamp": "2030-01-01T00:00:00Z"},
+                "status": {"conditions": [{"type": UPGRADABLE, "status": "False", "message": json!({"a": "why"}).to_string()}]},
+            }),
+            true,
+        ),
         ("a mirror", mirror.clone(), false),
     ];
     for (case, pod, kept) in cases {

@@ -15,7 +15,7 @@ use crate::sidecarset::controller::locks::locked;
 use crate::sidecarset::controller::members::{Member, Members};
 use crate::sidecarset::controller::memory::Memory;
 use crate::sidecarset::controller::pods::PodIndex;
-use crate::sidecarset::controller::states::{States, current, hold, untold};
+use crate::sidecarset::controller::states::{States, current, hold, lacks, untold};
 use crate::sidecarset::rollout::strategy::Strategy;
 use crate::sidecarset::rollout::{Disrupted, Disruptions, Form, Plan, Waits, plan};
 use engine::sidecarset::compiled::CompiledSet;
@@ -73,8 +73,8 @@ pub(super) struct Chosen {
     pub(super) is_evicted: bool,
     // It is the first of its workload.
     pub(super) is_first: bool,
-    // The set evicts pods.
-    pub(super) recreates: bool,
+    // The set evicts pods such as this one.
+    pub(super) is_replaced: bool,
 }
 
 /// The pods that are changed next, and why it is not more.
@@ -149,7 +149,7 @@ impl Rollouts {
         let set = rollout.set;
         self.verify(set).await;
         let memory = self.memory(&set.name);
-        let strategy = locked(&self.sets).entry(set.name.as_str().into()).or_default().strategy(set);
+        let strategy = self.strategy(set);
         let Next { update, waits, untold } = match self.plan(rollout, &strategy, &memory).await {
             Ok(next) => next,
             // Without the budgets nothing is touched.
@@ -165,15 +165,16 @@ impl Rollouts {
         self.clear(rollout).await;
         let are_told = self.tell(rollout, &untold).await;
         let (memory, evictions) = (locked(&memory), locked(&self.evictions));
-        let owners = || rollout.members.carrying.iter().map(|(_, pod)| pod.facts.owner).collect();
-        let barred = if strategy.recreate { evictions.barred(set, &owners()) } else { Barred::default() };
+        let owners = || rollout.members.all().iter().map(|(_, pod)| pod.facts.owner).collect();
+        let barred = if strategy.evicts() { evictions.barred(set, &owners()) } else { Barred::default() };
         let again = again(&waits, &memory, evictions.are_of(&set.name), Instant::now());
-        Result { waits, barred, again: [again, tell_again(untold.len(), are_told)].into_iter().flatten().min() }
+        let again = [again, tell_again(untold.len(), are_told)].into_iter().flatten().min();
+        Result { waits, barred, again }
     }
 
-    /// Whether pods are evicted for the set.
-    pub fn recreates(&self, set: &Arc<CompiledSet>) -> bool {
-        locked(&self.sets).entry(set.name.as_str().into()).or_default().strategy(set).recreate
+    /// How running pods follow the set.
+    pub fn strategy(&self, set: &Arc<CompiledSet>) -> Arc<Strategy> {
+        locked(&self.sets).entry(set.name.as_str().into()).or_default().strategy(set)
     }
 
     /// The next pods, entered in the ledger.
@@ -207,16 +208,16 @@ impl Rollouts {
         let (none, now) = (Disruptions::default(), Instant::now());
         let (pods, mut memory) = (locked(&self.pods), locked(memory));
         let (ledger, mut evictions) = (locked(&self.ledger), locked(&self.evictions));
-        let members = &rollout.members.carrying;
-        memory.prune(rollout.form(), members, rollout.snapshot);
-        evictions.update(rollout.set, strategy.recreate, &pods, now);
-        let hold = hold(rollout, strategy, members, &pods, &mut evictions);
+        let members = rollout.members.all();
+        memory.prune(rollout.form(), &members, rollout.snapshot);
+        evictions.update(rollout.set, strategy.evicts(), &pods, now);
+        let hold = hold(rollout, strategy, &members, &pods, &mut evictions);
         let vacancies = evictions.vacancies(rollout.set, &pods, now);
         drop(pods);
-        let states = States::of(rollout, strategy, members, (&mut memory, &ledger), hold, &evictions);
+        let states = States::of(rollout, strategy, &members, (&mut memory, &ledger), hold, &evictions);
         let Plan { update, waits } = plan(&states.pods, &vacancies, strategy, none.beyond(std::iter::empty()));
         let untold =
-            if strategy.recreate { untold(rollout.set, members, &memory, &evictions, MOST) } else { Vec::new() };
+            if strategy.evicts() { untold(rollout.set, &members, &memory, &evictions, MOST) } else { Vec::new() };
         update.is_empty().then(|| {
             let waits = states.waits(waits, !vacancies.is_empty());
             Next { update: Vec::new(), waits, untold }
@@ -237,7 +238,7 @@ impl Rollouts {
         // The ledger forgets what these records show, so the plan has to be made from the same ones.
         let members = current(rollout, &pods);
         ledger.prune(&pods, now);
-        evictions.update(rollout.set, strategy.recreate, &pods, now);
+        evictions.update(rollout.set, strategy.evicts(), &pods, now);
         let in_flight = ledger.in_flight(&pods).map(|(key, pod)| Disrupted {
             namespace: &key.namespace,
             labels: &pod.labels,
@@ -255,14 +256,15 @@ impl Rollouts {
             let (member, state) = (members.get(at)?.clone(), states.pods.get(at)?);
             let takes_place = state.is_available() || state.is_in_flight();
             let (is_evicted, is_first) = (state.form == Form::Evictable, state.is_first);
-            Some(Chosen { member, takes_place, is_evicted, is_first, recreates: strategy.recreate })
+            let is_replaced = strategy.replaces(lacks(rollout.set, &member.1));
+            Some(Chosen { member, takes_place, is_evicted, is_first, is_replaced })
         };
         let update: Vec<Chosen> = update.into_iter().take(MOST).filter_map(chosen).collect();
         for Chosen { member, takes_place, .. } in &update {
             ledger.enter(&member.0, member.1.facts.uid, rollout.form(), *takes_place, now);
         }
         let untold =
-            if strategy.recreate { untold(rollout.set, &members, &memory, &evictions, MOST) } else { Vec::new() };
+            if strategy.evicts() { untold(rollout.set, &members, &memory, &evictions, MOST) } else { Vec::new() };
         Next { update, waits, untold }
     }
 
@@ -323,6 +325,9 @@ const fn tell_again(asked: usize, all: bool) -> Option<Duration> {
 #[cfg(test)]
 #[path = "rollout_eviction_tests.rs"]
 mod eviction_tests;
+#[cfg(test)]
+#[path = "rollout_repair_tests.rs"]
+mod repair_tests;
 #[cfg(test)]
 #[path = "rollout_tests.rs"]
 #[allow(clippy::needless_pass_by_value)]

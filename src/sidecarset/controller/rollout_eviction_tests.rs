@@ -26,12 +26,12 @@ fn recreate(max_unavailable: i32) -> Value {
 }
 
 impl Stage {
-    fn evictions(&self) -> usize {
+    pub fn evictions(&self) -> usize {
         locked(&self.api).evicted.len()
     }
 
     /// Reconciles `a` until it is known which pods only new ones can follow, and then once more.
-    async fn settle(&self) -> Result {
+    pub async fn settle(&self) -> Result {
         for _ in 0..4 {
             self.run("a", || true).await;
         }
@@ -39,7 +39,7 @@ impl Stage {
     }
 
     /// The evicted pods are gone.
-    fn end_evicted(&self) -> Vec<String> {
+    pub fn end_evicted(&self) -> Vec<String> {
         let gone = locked(&self.api).evicted.clone();
         for name in &gone {
             locked(&self.pods).update(&PodKey::of(&pod(name, "web", &[], true)), None);
@@ -47,7 +47,7 @@ impl Stage {
         gone
     }
 
-    fn current(&self) -> String {
+    pub fn current(&self) -> String {
         self.snapshot.sets.get("a").unwrap().hash.clone()
     }
 }

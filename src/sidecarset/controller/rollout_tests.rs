@@ -56,6 +56,8 @@ pub struct ApiServer {
     pub told: Vec<(String, String)>,
     // Namespaces and owners of pods that have others than the rest.
     others: BTreeMap<String, (String, Value)>,
+    // Pods that carry no set.
+    bare: Vec<String>,
 }
 
 impl ApiServer {
@@ -78,6 +80,10 @@ impl ApiServer {
             }
         }
         let mut stored = stored(of_pod);
+        if self.bare.iter().any(|bare| bare == of_pod) {
+            stored["metadata"]["annotations"] = json!({});
+            stored["spec"]["containers"] = json!([{"name": "app", "image": "app:1"}]);
+        }
         let (namespace, owner) = self.of(of_pod);
         (stored["metadata"]["namespace"], stored["metadata"]["ownerReferences"]) = (namespace.into(), owner);
         stored["status"]["conditions"].as_array_mut().unwrap().extend(self.conditions.clone());
@@ -132,6 +138,7 @@ impl Stage {
             said: Vec::new(),
             told: Vec::new(),
             others: BTreeMap::new(),
+            bare: Vec::new(),
         }));
         let asked = Arc::clone(&api);
         let service = tower::service_fn(move |request: Request<kube::client::Body>| {
@@ -171,6 +178,18 @@ impl Stage {
         locked(&self.pods).update(&PodKey::of(&pod), PodRecord::of(&pod, &wanted(&["a", "b"])));
     }
 
+    /// The watch shows a pod that carries no set.
+    pub fn show_bare(&self, name: &str, owner: Value) {
+        let mut pod = pod(name, "web", &[], true);
+        pod.meta_mut().uid = Some(name.to_owned());
+        pod.meta_mut().owner_references = serde_json::from_value(owner.clone()).unwrap();
+        let mut api = locked(&self.api);
+        api.others.insert(name.to_owned(), ("default".to_owned(), owner));
+        api.bare.push(name.to_owned());
+        let (key, record) = (PodKey::of(&pod), PodRecord::of(&pod, &wanted(&["a", "b"])));
+        locked(&self.pods).update_by(&key, record, &self.snapshot);
+    }
+
     /// The watch shows a pod in an older form, of this template of its Deployment.
     pub fn show_of(&self, name: &str, template: &str, owner: Value) {
         let labels = json!({"app": "web", "pod-template-hash": template});
@@ -186,7 +205,11 @@ impl Stage {
 
     pub async fn run_while(&self, set: &str, new_pods_have_it: bool, is_current: impl Fn() -> bool) -> Result {
         let set = self.snapshot.sets.get(set).unwrap();
-        let members = Members::of(set, &mut locked(&self.pods), &self.snapshot);
+        let members = {
+            let mut pods = locked(&self.pods);
+            let members = Members::of(set, &mut pods, &self.snapshot);
+            if self.rollouts.strategy(set).repair { members.with_those_to_repair(set, &pods) } else { members }
+        };
         let new_pods_lack_it = (!new_pods_have_it).then_some("no");
         let rollout = Rollout { set, members: &members, snapshot: &self.snapshot, new_pods_lack_it };
         self.rollouts.run(rollout, is_current).await

@@ -29,7 +29,8 @@ fn template(pod: &PodRecord) -> Option<&str> {
 
 /// Whether the pod of a workload ends that cannot have the set's form.
 pub fn is_ending(set: &CompiledSet, pod: &PodRecord) -> bool {
-    pod.is_terminating && pod.facts.owner != 0 && pod.is_refused(&set.name)
+    let lacks_it = || pod.is_refused_others && pod.hash_of(&set.name).is_none() && set.selector.matches(&pod.labels);
+    pod.is_terminating && pod.facts.owner != 0 && (pod.is_refused(&set.name) || lacks_it())
 }
 
 /// Whether a workload replaces the pod when it is evicted.
@@ -43,7 +44,7 @@ pub fn is_awaited(set: &CompiledSet, pods: &PodIndex) -> bool {
     let is_new =
         |pod: &PodRecord| pod.active && is_replaced(pod) && !serves(pod) && !pod.facts.is_older_than(OVERDUE_AFTER);
     let mut owners = HashSet::new();
-    for (_, pod) in pods.carrying(&set.name) {
+    for (_, pod) in pods.carrying_or_ending(&set.name) {
         if is_ending(set, pod) || (is_new(pod) && pod.hash_of(&set.name) == Some(&*set.hash)) {
             return true;
         }

@@ -71,7 +71,7 @@ impl<'m> States<'m> {
         for (state, member) in pods.iter_mut().zip(members) {
             if leaving.contains(&member.1.facts.uid) {
                 candidates.keys.insert(member.0.clone());
-            } else if strategy.recreate {
+            } else if strategy.replaces(lacks(rollout.set, &member.1)) {
                 candidates.judge(state, member);
             } else if state.form == Form::Evictable {
                 state.form = Form::NewPodOnly;
@@ -101,7 +101,7 @@ pub fn hold(
     pods: &PodIndex,
     evictions: &mut Evictions,
 ) -> Hold {
-    if !strategy.recreate {
+    if !strategy.evicts() {
         return Hold::default();
     }
     let found = evictions.hold(rollout.set, pods, Instant::now());
@@ -211,15 +211,21 @@ pub fn untold(
     untold.take(most).collect()
 }
 
+/// Whether the pod, which is one of the set's, does not carry it.
+pub fn lacks(set: &CompiledSet, pod: &PodRecord) -> bool {
+    pod.hash_of(&set.name).is_none()
+}
+
 /// The pods of a set by their records of this moment: other pods than before have to wait for the next plan.
 pub fn current(Rollout { set, members, .. }: Rollout<'_>, pods: &PodIndex) -> Vec<Member> {
     let is_of_set = |before: &PodRecord, now: &PodRecord| {
         now.facts.uid == before.facts.uid
             && now.active
-            && now.hash_of(&set.name).is_some()
+            && lacks(set, now) == lacks(set, before)
             && set.selector.matches(&now.labels)
     };
-    let now = members.carrying.iter().filter_map(|(key, before)| Some((key, before, pods.get(key)?)));
+    let all = members.carrying.iter().chain(&members.to_repair);
+    let now = all.filter_map(|(key, before)| Some((key, before, pods.get(key)?)));
     now.filter(|(_, before, now)| is_of_set(before, now)).map(|(key, _, now)| (key.clone(), Arc::clone(now))).collect()
 }
 

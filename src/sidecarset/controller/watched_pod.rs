@@ -226,13 +226,25 @@ impl WatchedPod {
 
     /// The sets among these that our condition names.
     pub(super) fn refused(&self, carried: &Packed) -> SomeSets {
+        let named = self.named_as_refused();
+        SomeSets::of(carried, |set, _| named.contains_key(set))
+    }
+
+    /// Whether the condition names a set that is none of these.
+    pub(super) fn is_refused_others(&self, carried: &Packed) -> bool {
+        let mut named = self.named_as_refused();
+        for (set, _) in carried.iter() {
+            named.remove(set);
+        }
+        !named.is_empty()
+    }
+
+    // Keys of a JSON object, whatever the values are.
+    #[allow(clippy::zero_sized_map_values)]
+    fn named_as_refused(&self) -> BTreeMap<String, IgnoredAny> {
         let mut conditions = self.status.iter().filter_map(|status| status.conditions.as_ref()).flatten();
         let message = conditions.find(|it| it.kind == UPGRADABLE).and_then(|it| it.message.as_deref());
-        // Keys of a JSON object, whatever the values are.
-        #[allow(clippy::zero_sized_map_values)]
-        let named: BTreeMap<String, IgnoredAny> =
-            message.and_then(|message| serde_json::from_str(message).ok()).unwrap_or_default();
-        SomeSets::of(carried, |set, _| named.contains_key(set))
+        message.and_then(|message| serde_json::from_str(message).ok()).unwrap_or_default()
     }
 
     /// For each of the carried sets the bucket of the pod's workload.

@@ -49,6 +49,14 @@ pub fn update_strategy() -> JSONSchemaProps {
                      Jobs, and pods without a controller, are never evicted. Default: false.",
                 ),
             ),
+            (
+                "repair",
+                word(
+                    &words::REPAIRS,
+                    "Never (default) leaves pods that lack the set as they are, Evict evicts them, so that their workloads create new ones, \
+                     within the same limits and with the same exceptions as recreate. They count as pods in an older form.",
+                ),
+            ),
             ("priorityStrategy", priority_strategy()),
             ("scatterStrategy", scatter_strategy()),
         ],

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::sidecarset::controller::packed::Packed;
 use engine::sidecarset::api::{ScatterTerm, UpdateStrategy};
 use engine::sidecarset::compiled::CompiledSet;
-use engine::sidecarset::vocabulary::NOT_UPDATE;
+use engine::sidecarset::vocabulary::{NOT_UPDATE, REPAIR_EVICT};
 
 /// How running pods follow a change of the set.
 #[allow(clippy::struct_excessive_bools)] // facts that do not depend on each other
@@ -29,6 +29,8 @@ pub struct Strategy {
     pub max_unavailable_per_owner: Option<IntOrString>,
     /// Pods that only a new pod can follow are evicted.
     pub recreate: bool,
+    /// So are pods that lack the set.
+    pub repair: bool,
     /// Which pods go first.
     pub priority: Priority,
     /// Labels whose pods are spread.
@@ -48,6 +50,21 @@ pub enum Priority {
 }
 
 impl Strategy {
+    /// Whether pods are evicted.
+    pub const fn evicts(&self) -> bool {
+        self.recreate || self.repair
+    }
+
+    /// Whether a pod is evicted that only a new one can follow, and that lacks the set or carries it in an older form.
+    pub const fn replaces(&self, lacks_the_set: bool) -> bool {
+        if lacks_the_set { self.repair } else { self.recreate }
+    }
+
+    /// Whether pods that lack the set are replaced as the rollout goes on.
+    pub const fn repairs_now(&self) -> bool {
+        self.repair && !self.not_update && !self.paused && !self.is_unreadable
+    }
+
     /// Whether a pod with these labels is updated at all.
     pub fn selects(&self, labels: &Packed) -> bool {
         self.selector.as_ref().is_none_or(|selector| selector.matches(labels))
@@ -75,6 +92,7 @@ impl Strategy {
             max_unavailable: strategy.max_unavailable.unwrap_or(IntOrString::Int(1)),
             max_unavailable_per_owner: strategy.max_unavailable_per_owner,
             recreate: strategy.recreate.unwrap_or_default(),
+            repair: strategy.repair.as_deref() == Some(REPAIR_EVICT),
             priority: Priority::of(strategy.priority_strategy.as_ref()),
             scatter: strategy.scatter_strategy.unwrap_or_default(),
         }

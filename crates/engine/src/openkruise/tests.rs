@@ -140,6 +140,7 @@ fn what_cannot_be_carried_over_is_an_error_by_field() {
         ("v1alpha1", json!({"spec": {"strategy": {}}}), "spec.strategy"),
         ("v1beta1", json!({"spec": {"jobPods": "Inject"}}), "spec.jobPods"),
         ("v1beta1", json!({"spec": {"updateStrategy": {"recreate": true}}}), "spec.updateStrategy.recreate"),
+        ("v1beta1", json!({"spec": {"updateStrategy": {"repair": "Evict"}}}), "spec.updateStrategy.repair"),
         (
             "v1beta1",
             json!({"spec": {"updateStrategy": {"maxUnavailable": "0%"}}}),

@@ -237,6 +237,9 @@ pub struct UpdateStrategy {
     /// Pods that cannot be updated in place are evicted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recreate: Option<bool>,
+    /// What becomes of pods that lack the set: `Never` or `Evict`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repair: Option<String>,
     /// Which pods go first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority_strategy: Option<Value>,

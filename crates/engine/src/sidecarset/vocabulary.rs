@@ -7,6 +7,11 @@ pub const ROLLING_UPDATE: &str = "RollingUpdate";
 /// Pods that carry the set stay as they are.
 pub const NOT_UPDATE: &str = "NotUpdate";
 
+/// `spec.updateStrategy.repair`
+pub const REPAIRS: [&str; 2] = ["Never", REPAIR_EVICT];
+/// Pods that lack the set are evicted, so that their workloads create new ones.
+pub const REPAIR_EVICT: &str = "Evict";
+
 /// `podInjectPolicy` of a container.
 pub const INJECT_POLICIES: [&str; 2] = [BEFORE_APP_CONTAINER, AFTER_APP_CONTAINER];
 /// In front of the pod's own containers.

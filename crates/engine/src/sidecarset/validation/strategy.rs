@@ -8,7 +8,7 @@ use serde::Deserialize as _;
 
 use super::node::Node;
 use super::selectors;
-use crate::sidecarset::vocabulary::{HOT_UPGRADE, NOT_UPDATE, REVISION_PARTIAL};
+use crate::sidecarset::vocabulary::{HOT_UPGRADE, NOT_UPDATE, REPAIR_EVICT, REVISION_PARTIAL};
 
 /// Checks `spec.updateStrategy` and `spec.revisionHistoryLimit`.
 pub fn check(spec: &Node<'_>, errors: &mut ErrorList) {
@@ -101,10 +101,14 @@ fn check_scatter(scatter: &Node<'_>, errors: &mut ErrorList) {
 /// Warnings about containers that no rollout changes, and about pods that are never evicted.
 pub fn warn(spec: &Node<'_>, warnings: &mut Vec<String>) {
     let revision = spec.child("injectionStrategy").child("revision");
-    let recreate = spec.child("updateStrategy").child("recreate");
-    if recreate.value.as_bool() == Some(true) && revision.is_there() && revision.text("policy") != REVISION_PARTIAL {
-        warnings
-            .push(format!("{}: no pod is evicted while {} gives new pods an older form", recreate.path, revision.path));
+    let strategy = spec.child("updateStrategy");
+    let recreates = strategy.child("recreate").value.as_bool() == Some(true);
+    let evicting = [("recreate", recreates), ("repair", strategy.text("repair") == REPAIR_EVICT)];
+    if revision.is_there() && revision.text("policy") != REVISION_PARTIAL {
+        warnings.extend(evicting.into_iter().filter(|(_, evicts)| *evicts).map(|(field, _)| {
+            let path = strategy.child(field).path;
+            format!("{path}: no pod is evicted while {} gives new pods an older form", revision.path)
+        }));
     }
     let is_hot = |container: &Node<'_>| container.child("upgradeStrategy").text("upgradeType") == HOT_UPGRADE;
     let mut containers =

@@ -136,6 +136,10 @@ fn unknown_words_are_refused_with_the_known_ones() {
             r#"spec.updateStrategy.type: Unsupported value: "Foo": supported values: "NotUpdate", "RollingUpdate""#,
         ),
         (
+            set(&json!({"updateStrategy": {"repair": "Always"}})),
+            r#"spec.updateStrategy.repair: Unsupported value: "Always": supported values: "Never", "Evict""#,
+        ),
+        (
             with_container(&json!({"podInjectPolicy": "Foo"})),
             &format!(r#"spec.containers[0].podInjectPolicy: Unsupported value: "Foo": {policies}"#),
         ),
@@ -217,18 +221,20 @@ fn update_strategy_is_checked() {
 }
 
 #[test]
-fn recreate_beside_a_revision_for_all_new_pods_is_warned_about() {
-    let pinned = |policy: &str| {
-        set(&json!({
-            "updateStrategy": {"recreate": true},
-            "injectionStrategy": {"revision": {"revisionName": "r", "policy": policy}},
-        }))
-    };
-    let warned = |object: &Value| {
-        judged(object, &world(&[])).1.iter().any(|warning| warning.starts_with("spec.updateStrategy.recreate: "))
-    };
-    assert!(warned(&pinned("Always")));
-    assert!(!warned(&pinned("Partial")) && !warned(&set(&json!({"updateStrategy": {"recreate": true}}))));
+fn recreate_and_repair_beside_a_revision_for_all_new_pods_are_warned_about() {
+    for (field, strategy) in [("recreate", json!({"recreate": true})), ("repair", json!({"repair": "Evict"}))] {
+        let pinned = |policy: &str, strategy: &Value| {
+            set(&json!({
+                "updateStrategy": strategy,
+                "injectionStrategy": {"revision": {"revisionName": "r", "policy": policy}},
+            }))
+        };
+        let start = format!("spec.updateStrategy.{field}: ");
+        let warned = |object: &Value| judged(object, &world(&[])).1.iter().any(|warning| warning.starts_with(&start));
+        assert!(warned(&pinned("Always", &strategy)));
+        assert!(!warned(&pinned("Partial", &strategy)) && !warned(&set(&json!({"updateStrategy": strategy}))));
+        assert!(!warned(&pinned("Always", &json!({"recreate": false, "repair": "Never"}))));
+    }
 }
 
 #[test]
