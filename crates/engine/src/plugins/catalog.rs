@@ -75,7 +75,7 @@ pub const ALL: &[Entry] = &[
         false,
         OFF,
         Not,
-        "a request into a missing namespace is refused by NamespaceLifecycle before any webhook is called; use `helm --create-namespace`, or CreateNamespace=true of Argo CD",
+        "a request into a missing namespace is refused by NamespaceLifecycle before any webhook is called; `outrider render --create-namespaces` prints the missing Namespaces in front of the objects, as `helm --create-namespace` and CreateNamespace=true of Argo CD create them",
     ),
     entry(
         "NamespaceLifecycle",
