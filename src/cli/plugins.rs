@@ -140,6 +140,7 @@ pub const fn example(plugin: Plugin) -> &'static str {
         Plugin::RuntimeClass => sample!("runtimeclass"),
         Plugin::StorageObjectInUseProtection => sample!("storageobjectinuseprotection"),
         Plugin::PersistentVolumeClaimResize => sample!("persistentvolumeclaimresize"),
+        Plugin::TaintNodesByCondition => sample!("taintnodesbycondition"),
     }
 }
 

@@ -79,13 +79,13 @@ fn spec() -> JSONSchemaProps {
         (
             "failurePolicy",
             text(
-                "What happens to a request if the webhook does not answer: Fail (default) or Ignore. Not for plugins of pods, which share the entries of pods. OwnerReferencesPermissionEnforcement: Ignore by default. EventRateLimit and PodTopologyLabels: always Ignore.",
+                "What happens to a request if the webhook does not answer: Fail (default) or Ignore. Not for plugins of pods, which share the entries of pods. OwnerReferencesPermissionEnforcement and StorageObjectInUseProtection: Ignore by default. EventRateLimit, PodTopologyLabels and plugins of nodes: always Ignore.",
             ),
         ),
         (
             "timeoutSeconds",
             int64(
-                "How long the API server waits, from 1 to 10 seconds. Default: 10. Not for plugins of pods. EventRateLimit and PodTopologyLabels: 1 (default) or 2.",
+                "How long the API server waits, from 1 to 10 seconds. Default: 10. Not for plugins of pods. EventRateLimit and PodTopologyLabels: 1 (default) or 2. Plugins of nodes: 1 or 2 (default).",
             ),
         ),
         ("backend", text("Not served yet. An object that has it is refused.")),
@@ -201,7 +201,8 @@ fn section(plugin: Plugin) -> JSONSchemaProps {
         ],
         Plugin::ExtendedResourceToleration
         | Plugin::StorageObjectInUseProtection
-        | Plugin::PersistentVolumeClaimResize => vec![],
+        | Plugin::PersistentVolumeClaimResize
+        | Plugin::TaintNodesByCondition => vec![],
         Plugin::LimitPodHardAntiAffinityTopology => vec![(
             "allowedTopologyKeys",
             texts(

@@ -53,6 +53,7 @@ pub const ADMISSION_PLUGIN: Kind = Kind {
         "policy_v1alpha1_runtimeclass.yaml",
         "policy_v1alpha1_storageobjectinuseprotection.yaml",
         "policy_v1alpha1_persistentvolumeclaimresize.yaml",
+        "policy_v1alpha1_taintnodesbycondition.yaml",
     ],
 };
 

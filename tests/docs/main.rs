@@ -81,7 +81,11 @@ fn list_of_configuration_fields_is_up_to_date() {
 }
 
 /// Of each plugin that is served a test of its table, and one on a real API server if there is one.
-const TESTS_OF_PLUGINS: [(&str, &[&str]); 20] = [
+const TESTS_OF_PLUGINS: [(&str, &[&str]); 21] = [
+    (
+        "TaintNodesByCondition",
+        &["a_new_node_gets_its_taint_once_as_the_table_says", "nodes_are_tainted_as_by_the_plugin_of_the_api_server"],
+    ),
     (
         "Priority",
         &[

@@ -49,6 +49,7 @@ mod other_webhooks;
 mod plugins;
 mod plugins_asking;
 mod plugins_classes;
+mod plugins_nodes;
 mod plugins_pod_security;
 mod plugins_quota;
 mod plugins_storage;

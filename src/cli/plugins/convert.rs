@@ -135,6 +135,7 @@ fn add_unconfigured(name: &str, objects: &mut BTreeMap<String, Value>, errors: &
         Plugin::RuntimeClass,
         Plugin::StorageObjectInUseProtection,
         Plugin::PersistentVolumeClaimResize,
+        Plugin::TaintNodesByCondition,
     ];
     match (Plugin::named(name), find(name)) {
         (Some(plugin), _) if on_everywhere.contains(&plugin) => {

@@ -76,6 +76,9 @@ pub struct PluginSpec {
     /// Configuration of `PersistentVolumeClaimResize`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub persistent_volume_claim_resize: Option<PersistentVolumeClaimResizeSpec>,
+    /// Configuration of `TaintNodesByCondition`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub taint_nodes_by_condition: Option<TaintNodesByConditionSpec>,
     /// How long the API server waits, from 1 to 10 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<i64>,
@@ -236,6 +239,11 @@ pub struct StorageObjectInUseProtectionSpec {}
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PersistentVolumeClaimResizeSpec {}
+
+/// Configuration of `TaintNodesByCondition`, which has none.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TaintNodesByConditionSpec {}
 
 /// Configuration of `LimitPodHardAntiAffinityTopology`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -113,7 +113,13 @@ pub const ALL: &[Entry] = &[
         Not,
         "it is on wherever it matters, and a webhook in the path of node heartbeats can make every node NotReady",
     ),
-    entry("TaintNodesByCondition", true, DEFAULTED, OnEverywhere, "it runs on every cluster"),
+    entry(
+        "TaintNodesByCondition",
+        true,
+        DEFAULTED,
+        Served,
+        "it runs on every cluster unless its flags say otherwise; there an on-demand entry, which never fails, taints new nodes",
+    ),
     entry(
         "AlwaysPullImages",
         false,

@@ -109,6 +109,8 @@ pub enum Settings {
     StorageObjectInUseProtection,
     /// Of `PersistentVolumeClaimResize`, which has none.
     PersistentVolumeClaimResize,
+    /// Of `TaintNodesByCondition`, which has none.
+    TaintNodesByCondition,
 }
 
 /// An `AdmissionPlugin`, ready to decide.
@@ -178,6 +180,9 @@ impl CompiledPlugin {
         let namespaces = selector(&spec.scope, &scope_path, &mut errors);
         check_scope(&spec.scope, &scope_path, &mut errors);
         let plugin = plugin(spec, &path, &mut errors);
+        if plugin == Some(Plugin::TaintNodesByCondition) {
+            refuse_namespaces(&spec.scope, &scope_path, &mut errors);
+        }
         let mut excluded_namespaces: BTreeSet<String> = spec.scope.exclude_namespaces.iter().cloned().collect();
         // A backend that is to review its own pods could not start.
         excluded_namespaces.extend(spec.image_policy_webhook.as_ref().and_then(|one| one.backend_namespace.clone()));
@@ -407,6 +412,17 @@ fn check_scope(scope: &Scope, path: &Path, errors: &mut ErrorList) {
                 _ => {}
             }
         }
+    }
+}
+
+/// Refuses what would choose among namespaces where there are none.
+fn refuse_namespaces(scope: &Scope, path: &Path, errors: &mut ErrorList) {
+    let fields = [
+        ("namespaceSelector", scope.namespace_selector.is_some()),
+        ("excludeNamespaces", !scope.exclude_namespaces.is_empty()),
+    ];
+    for (field, _) in fields.into_iter().filter(|(_, is_set)| *is_set) {
+        errors.push(Error::forbidden(&path.child(field), "nodes are in no namespace"));
     }
 }
 

@@ -167,7 +167,8 @@ fn contradiction(one: &Settings, other: &Settings) -> Option<(&'static str, Stri
         | Settings::ImagePolicy(_)
         | Settings::PodTopologyLabels(_)
         | Settings::StorageObjectInUseProtection
-        | Settings::PersistentVolumeClaimResize => None,
+        | Settings::PersistentVolumeClaimResize
+        | Settings::TaintNodesByCondition => None,
     }
 }
 

@@ -33,6 +33,7 @@ pub mod pod_topology_labels;
 pub mod resource_quota;
 pub mod storage_classes;
 pub mod storage_object_in_use_protection;
+pub mod taint_nodes_by_condition;
 pub mod toleration;
 pub mod validation;
 pub(crate) mod work;
@@ -90,11 +91,13 @@ pub enum Plugin {
     StorageObjectInUseProtection,
     /// Which claims may grow.
     PersistentVolumeClaimResize,
+    /// The taint of nodes that are not ready yet.
+    TaintNodesByCondition,
 }
 
 impl Plugin {
     /// Every plugin.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::AlwaysPullImages,
         Self::PodNodeSelector,
         Self::DefaultTolerationSeconds,
@@ -114,6 +117,7 @@ impl Plugin {
         Self::PodTopologyLabels,
         Self::StorageObjectInUseProtection,
         Self::PersistentVolumeClaimResize,
+        Self::TaintNodesByCondition,
     ];
 
     /// The API server's name.
@@ -138,6 +142,7 @@ impl Plugin {
             Self::RuntimeClass => "RuntimeClass",
             Self::StorageObjectInUseProtection => "StorageObjectInUseProtection",
             Self::PersistentVolumeClaimResize => "PersistentVolumeClaimResize",
+            Self::TaintNodesByCondition => "TaintNodesByCondition",
         }
     }
 
@@ -163,6 +168,7 @@ impl Plugin {
             Self::RuntimeClass => "runtimeClass",
             Self::StorageObjectInUseProtection => "storageObjectInUseProtection",
             Self::PersistentVolumeClaimResize => "persistentVolumeClaimResize",
+            Self::TaintNodesByCondition => "taintNodesByCondition",
         }
     }
 
@@ -173,7 +179,12 @@ impl Plugin {
 
     /// Whether no request may fail because the webhook does not answer.
     pub const fn never_fails(self) -> bool {
-        matches!(self, Self::EventRateLimit | Self::PodTopologyLabels)
+        matches!(self, Self::EventRateLimit | Self::PodTopologyLabels) || self.is_of_nodes()
+    }
+
+    /// Whether it decides on nodes. One that cannot register or report takes no pods, and may be the one that is to run Outrider.
+    pub const fn is_of_nodes(self) -> bool {
+        matches!(self, Self::TaintNodesByCondition)
     }
 
     /// Whether it decides in the one call for new pods.
@@ -191,6 +202,7 @@ impl Plugin {
                 | Self::PodTopologyLabels
                 | Self::StorageObjectInUseProtection
                 | Self::PersistentVolumeClaimResize
+                | Self::TaintNodesByCondition
         )
     }
 }

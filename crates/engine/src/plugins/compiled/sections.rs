@@ -50,6 +50,7 @@ pub(super) fn other_sections(plugin: Plugin, spec: &PluginSpec, path: &Path, err
         (Plugin::RuntimeClass, spec.runtime_class.is_some()),
         (Plugin::StorageObjectInUseProtection, spec.storage_object_in_use_protection.is_some()),
         (Plugin::PersistentVolumeClaimResize, spec.persistent_volume_claim_resize.is_some()),
+        (Plugin::TaintNodesByCondition, spec.taint_nodes_by_condition.is_some()),
     ];
     for (other, _) in sections.into_iter().filter(|(other, is_set)| *is_set && *other != plugin) {
         let detail = format!("only for spec.plugin: {other}; write another AdmissionPlugin for it");
@@ -137,6 +138,7 @@ pub(super) fn settings(plugin: Plugin, spec: &PluginSpec, path: &Path, errors: &
         }
         Plugin::StorageObjectInUseProtection => Settings::StorageObjectInUseProtection,
         Plugin::PersistentVolumeClaimResize => Settings::PersistentVolumeClaimResize,
+        Plugin::TaintNodesByCondition => Settings::TaintNodesByCondition,
     }
 }
 

@@ -5,6 +5,7 @@ pub mod entries;
 mod events;
 mod images;
 mod namespaces;
+mod new_nodes;
 mod owner_references;
 mod placed;
 pub mod pods;
@@ -49,7 +50,8 @@ pub fn register(registry: Registry<Snapshot>) -> Registry<Snapshot> {
         .mutating(claims::RULE, claims::ClaimMutation { group: failing })
         .mutating(protected::RULE, protected::ProtectedMutation { group: failing })
         .validating(resized_claims::RULE, resized_claims::ResizeValidation { group: failing })
-        .mutating(placed::RULE, placed::PlacedMutation);
+        .mutating(placed::RULE, placed::PlacedMutation)
+        .mutating(new_nodes::RULE, new_nodes::NewNodeMutation);
     let ignoring = Group::Ignoring;
     registry
         .validating(services::IGNORING, services::ServiceValidation { group: ignoring })

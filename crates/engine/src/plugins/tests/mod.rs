@@ -10,6 +10,7 @@ mod images;
 mod limits;
 mod modes;
 mod namespaces;
+mod nodes;
 mod owner_references;
 mod placed;
 mod placement;

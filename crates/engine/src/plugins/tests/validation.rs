@@ -108,6 +108,22 @@ fn every_fault_of_what_all_plugins_have_is_told_with_its_field() {
             "spec.failurePolicy: Invalid value: \"Fail\": must be Ignore: no pod may stay without a node",
         ),
         (
+            json!({"plugin": "TaintNodesByCondition", "failurePolicy": "Fail"}),
+            "spec.failurePolicy: Invalid value: \"Fail\": must be Ignore: no node may stay out of the cluster",
+        ),
+        (
+            json!({"plugin": "TaintNodesByCondition", "timeoutSeconds": 3}),
+            "spec.timeoutSeconds: Invalid value: 3: must be 1 or 2: a kubelet would wait for as long",
+        ),
+        (
+            json!({"plugin": "TaintNodesByCondition", "match": {"excludeNamespaces": ["a"]}}),
+            "spec.match.excludeNamespaces: Forbidden: nodes are in no namespace",
+        ),
+        (
+            json!({"plugin": "TaintNodesByCondition", "match": {"namespaceSelector": {}}}),
+            "spec.match.namespaceSelector: Forbidden: nodes are in no namespace",
+        ),
+        (
             json!({"plugin": "AlwaysPullImages", "eventRateLimit": {}}),
             "spec.eventRateLimit: Forbidden: only for spec.plugin: EventRateLimit",
         ),
