@@ -141,6 +141,8 @@ pub const fn example(plugin: Plugin) -> &'static str {
         Plugin::StorageObjectInUseProtection => sample!("storageobjectinuseprotection"),
         Plugin::PersistentVolumeClaimResize => sample!("persistentvolumeclaimresize"),
         Plugin::TaintNodesByCondition => sample!("taintnodesbycondition"),
+        Plugin::ServiceAccount => sample!("serviceaccount"),
+        Plugin::NodeRestriction => sample!("noderestriction"),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::crd::schema::{
 use crate::crd::{Definition, Scope};
 use engine::plugins::Plugin;
 use engine::plugins::api::{DAEMON_SET_PODS, GROUP, KIND, PLURAL, VERSION};
-use engine::plugins::compiled::{MAX_ENTRIES, Mode};
+use engine::plugins::compiled::{MAX_ENTRIES, MAX_PULL_SECRETS, Mode};
 use engine::plugins::placement::{MAX_DEFAULT_TOLERATIONS, MAX_TOLERATIONS};
 
 const DESCRIPTION: &str =
@@ -253,6 +253,21 @@ fn section(plugin: Plugin) -> JSONSchemaProps {
                 ),
             ),
         ],
+        Plugin::NodeRestriction => vec![(
+            "iUnderstandTheRisk",
+            flag(
+                "Must be true: kubelets wait for this plugin, and while no replica of Outrider answers, nothing is restricted.",
+            ),
+        )],
+        Plugin::ServiceAccount => vec![
+            (
+                "limitSecretReferences",
+                flag(
+                    "Whether the pods of every account may use only the secrets that it names, as if it had the annotation kubernetes.io/enforce-mountable-secrets. Default: false.",
+                ),
+            ),
+            ("imagePullSecrets", pull_secrets()),
+        ],
         Plugin::RuntimeClass => {
             vec![("runtimeClassName", short_text(253, "The RuntimeClass that pods get which name none."))]
         }
@@ -333,6 +348,12 @@ fn event_limits() -> JSONSchemaProps {
         ],
     );
     JSONSchemaProps { max_items: Some(16), ..atomic_list(limit, "Limits, all of which an event must pass.") }
+}
+
+fn pull_secrets() -> JSONSchemaProps {
+    let secret = object("A pull secret.", [("name", short_text(253, "Name of a Secret in the namespace of the pod."))]);
+    let description = "Pull secrets of pods that have none, and whose account names none; at most 16. Default: none.";
+    JSONSchemaProps { max_items: Some(MAX_PULL_SECRETS.into()), ..atomic_list(secret, description) }
 }
 
 fn limited_resources() -> JSONSchemaProps {

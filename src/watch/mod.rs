@@ -26,6 +26,7 @@ pub mod read_model;
 pub mod relist;
 pub mod report;
 pub mod revision;
+pub mod service_accounts;
 mod sidecarset;
 pub mod storage_classes;
 pub mod version;

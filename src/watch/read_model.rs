@@ -29,6 +29,7 @@ use crate::watch::partial::Partial;
 use crate::watch::policies;
 use crate::watch::quotas::Quotas;
 use crate::watch::revision::RevisionResource;
+use crate::watch::service_accounts::ServiceAccounts;
 use crate::watch::storage_classes::StorageClasses;
 use crate::watch::version::minor_versions;
 use crate::watch::while_read::WatchWhileRead;
@@ -208,6 +209,8 @@ pub struct Clients {
     pub storage_classes: Client,
     /// For nodes, while they are read.
     pub nodes: Client,
+    /// For accounts of pods, while they are read.
+    pub service_accounts: Client,
     /// For the Secret of reviewers of images, while it is read.
     pub secrets: Client,
     /// Our own namespace, in which that is.
@@ -246,6 +249,7 @@ pub async fn run(mut feed: SnapshotBuilder, world: ReadModel, clients: Clients, 
 
     let mut quotas = WatchWhileRead::<Quotas>::new(clients.quotas);
     let mut nodes = WatchWhileRead::<Nodes>::new(clients.nodes);
+    let mut accounts = WatchWhileRead::<ServiceAccounts>::new(clients.service_accounts);
     let mut storage_classes = WatchWhileRead::<StorageClasses>::new(clients.storage_classes);
     let mut images = BackendWatch::new(clients.secrets, &clients.namespace, Arc::clone(&world.images));
     let mut versions = pin!(minor_versions(clients.version));
@@ -268,12 +272,14 @@ pub async fn run(mut feed: SnapshotBuilder, world: ReadModel, clients: Clients, 
                 quotas.follow_need(&mut feed);
                 storage_classes.follow_need(&mut feed);
                 nodes.follow_need(&mut feed);
+                accounts.follow_need(&mut feed);
                 images.follow_need(&feed);
             }
             Some(event) = limit_ranges.next() => intake.limit_range(event, &mut feed),
             event = quotas.next() => quotas.take(event, &mut feed),
             event = storage_classes.next() => storage_classes.take(event, &mut feed),
             event = nodes.next() => nodes.take(event, &mut feed),
+            event = accounts.next() => accounts.take(event, &mut feed),
             Some(event) = revisions.next() => intake.revision(event, &mut feed),
             event = images.next() => images.take(event),
             Some(event) = maps.next() => intake.configuration(event, &mut feed),

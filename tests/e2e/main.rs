@@ -47,6 +47,7 @@ mod older_revisions;
 mod on_demand;
 mod other_webhooks;
 mod plugins;
+mod plugins_accounts;
 mod plugins_asking;
 mod plugins_classes;
 mod plugins_nodes;

@@ -105,13 +105,19 @@ pub const ALL: &[Entry] = &[
         Served,
         "it runs on every cluster with a LimitRange in each namespace; a ClusterLimitRange is one for many namespaces: new pods in the call for pods, resized pods and claims by on-demand entries",
     ),
-    entry("ServiceAccount", true, ON, OnEverywhere, "it runs on every cluster"),
+    entry(
+        "ServiceAccount",
+        true,
+        ON,
+        Served,
+        "it runs on every cluster, and limits pods to the secrets of their account where an annotation says so; limits those of all accounts of a namespace, and gives pods pull secrets, by on-demand entries",
+    ),
     entry(
         "NodeRestriction",
         false,
         [Y, Y, U],
-        Not,
-        "it is on wherever it matters, and a webhook in the path of node heartbeats can make every node NotReady",
+        Served,
+        "it is on wherever it matters; elsewhere an on-demand entry, which never fails, limits what kubelets may do with nodes and pods, but not by nodes/status, leases or tokens: a webhook in the path of heartbeats can make every node NotReady",
     ),
     entry(
         "TaintNodesByCondition",

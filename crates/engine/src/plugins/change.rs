@@ -58,6 +58,8 @@ pub struct Change<'a> {
     pub finalizer: Option<&'static str>,
     /// Whether a node gets the taint of nodes that are not ready.
     pub is_tainted: bool,
+    /// Pull secrets that a pod gets.
+    pub pull_secrets: Vec<String>,
     /// The storage class that a claim gets.
     pub storage_class: Option<String>,
     /// Tolerations that are added, or all as they are to be.
@@ -91,6 +93,7 @@ impl Change<'_> {
             && self.runtime_class.is_none()
             && self.finalizer.is_none()
             && !self.is_tainted
+            && self.pull_secrets.is_empty()
             && self.storage_class.is_none()
             && matches!(&self.tolerations, Tolerations::Added(none) if none.is_empty())
     }
@@ -115,6 +118,10 @@ impl Change<'_> {
         if self.is_tainted {
             words.push(format!("add the taint {KEY}:{EFFECT}"));
         }
+        if !self.pull_secrets.is_empty() {
+            let said: Vec<&str> = self.pull_secrets.iter().take(SAID).map(String::as_str).collect();
+            words.push(format!("add the pull secrets {}", said.join(",")));
+        }
         words.extend(self.storage_class.iter().map(|class| format!("set the storage class {class}")));
         match &self.tolerations {
             Tolerations::Added(none) if none.is_empty() => {}
@@ -128,5 +135,5 @@ impl Change<'_> {
     }
 }
 
-/// Labels that a warning names.
+/// Labels, or names, that a warning has.
 const SAID: usize = 8;

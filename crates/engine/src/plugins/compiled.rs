@@ -32,11 +32,14 @@ use super::pod_security::PodSecurity;
 use super::pod_toleration_restriction::PodTolerationRestriction;
 use super::pod_topology_labels::PodTopologyLabels;
 use super::resource_quota::ResourceQuota;
+use super::service_account::ServiceAccounts;
 use super::{Plugin, catalog, extended_resource_toleration, shortened};
 use crate::sidecarset::compiled::NAMESPACE_NAME_LABEL;
 
 /// The most entries of a list.
 pub const MAX_ENTRIES: u16 = 256;
+/// The most pull secrets that an object gives a pod.
+pub const MAX_PULL_SECRETS: u16 = 16;
 /// Most seconds that the API server waits.
 const MAX_TIMEOUT: i64 = 10;
 
@@ -111,6 +114,10 @@ pub enum Settings {
     PersistentVolumeClaimResize,
     /// Of `TaintNodesByCondition`, which has none.
     TaintNodesByCondition,
+    /// Of `ServiceAccount`.
+    ServiceAccount(ServiceAccounts),
+    /// Of `NodeRestriction`, which has none but that its author knows the risk.
+    NodeRestriction,
 }
 
 /// An `AdmissionPlugin`, ready to decide.

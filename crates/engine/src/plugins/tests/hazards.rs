@@ -28,6 +28,8 @@ pub fn strict(plugin: Plugin) -> Value {
         Plugin::NamespaceLifecycle => json!({"protectedNamespaces": ["*"]}),
         Plugin::PodSecurity => json!({"defaults": {"enforce": "restricted"}}),
         Plugin::PodTopologyLabels => json!({"nodeLabels": ["rack"]}),
+        Plugin::NodeRestriction => json!({"iUnderstandTheRisk": true}),
+        Plugin::ServiceAccount => json!({"limitSecretReferences": true, "imagePullSecrets": [{"name": "registry"}]}),
         Plugin::Priority => json!({"priorityClassName": "low"}),
         Plugin::RuntimeClass => json!({"runtimeClassName": "sandbox"}),
         Plugin::DefaultStorageClass => json!({"storageClassName": "fast"}),
@@ -106,10 +108,14 @@ pub fn offence(rule: &Rule, namespace: &str) -> Value {
         Operation::Delete => (Value::Null, object),
         _ => (object, json!({"metadata": {"name": "x"}, "spec": {"containers": []}})),
     };
+    let user = match plugin_of(rule) {
+        "noderestriction" => json!({"username": "system:node:n1", "groups": ["system:nodes"]}),
+        _ => json!({"username": "kim"}),
+    };
     json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
         "uid": "1", "name": if is_namespace { namespace } else { "x" }, "namespace": namespace, "operation": operation.as_str(),
         "kind": {"group": "", "version": "v1", "kind": kind}, "resource": {"group": "", "version": "v1", "resource": plural},
-        "subResource": sub_resource, "userInfo": {"username": "kim"}, "object": new, "oldObject": old,
+        "subResource": sub_resource, "userInfo": user, "object": new, "oldObject": old,
     }})
 }
 
@@ -201,6 +207,7 @@ fn hazard_2_an_event_is_never_lost_because_no_replica_answers() {
 fn hazard_3_what_isolates_refuses_while_no_replica_answers_unless_its_object_says_otherwise() {
     let open = [
         "eventratelimit",
+        "noderestriction",
         "ownerreferences",
         "podtopologylabels",
         "storageobjectinuseprotection",
