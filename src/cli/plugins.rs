@@ -143,6 +143,9 @@ pub const fn example(plugin: Plugin) -> &'static str {
         Plugin::RuntimeClass => sample!("runtimeclass"),
         Plugin::StorageObjectInUseProtection => sample!("storageobjectinuseprotection"),
         Plugin::PersistentVolumeClaimResize => sample!("persistentvolumeclaimresize"),
+        Plugin::TaintNodesByCondition => sample!("taintnodesbycondition"),
+        Plugin::ServiceAccount => sample!("serviceaccount"),
+        Plugin::NodeRestriction => sample!("noderestriction"),
     }
 }
 

@@ -247,6 +247,7 @@ impl Connection {
             quotas: self.listening(&LastSeen::default())?,
             storage_classes: self.listening(&LastSeen::default())?,
             nodes: self.listening(&LastSeen::default())?,
+            service_accounts: self.listening(&LastSeen::default())?,
             secrets: self.listening(&LastSeen::default())?,
             namespace: namespace.to_owned(),
             version: self.client()?,

@@ -11,7 +11,7 @@ use crate::crd::schema::{
 use crate::crd::{Definition, Scope};
 use engine::plugins::Plugin;
 use engine::plugins::api::{DAEMON_SET_PODS, GROUP, KIND, PLURAL, VERSION};
-use engine::plugins::compiled::{MAX_ENTRIES, Mode};
+use engine::plugins::compiled::{MAX_ENTRIES, MAX_PULL_SECRETS, Mode};
 use engine::plugins::placement::{MAX_DEFAULT_TOLERATIONS, MAX_TOLERATIONS};
 
 const DESCRIPTION: &str =
@@ -79,13 +79,13 @@ fn spec() -> JSONSchemaProps {
         (
             "failurePolicy",
             text(
-                "What happens to a request if the webhook does not answer: Fail (default) or Ignore. Not for plugins of pods, which share the entries of pods. OwnerReferencesPermissionEnforcement: Ignore by default. EventRateLimit and PodTopologyLabels: always Ignore.",
+                "What happens to a request if the webhook does not answer: Fail (default) or Ignore. Not for plugins of pods, which share the entries of pods. OwnerReferencesPermissionEnforcement and StorageObjectInUseProtection: Ignore by default. EventRateLimit, PodTopologyLabels and plugins of nodes: always Ignore.",
             ),
         ),
         (
             "timeoutSeconds",
             int64(
-                "How long the API server waits, from 1 to 10 seconds. Default: 10. Not for plugins of pods. EventRateLimit and PodTopologyLabels: 1 (default) or 2.",
+                "How long the API server waits, from 1 to 10 seconds. Default: 10. Not for plugins of pods. EventRateLimit and PodTopologyLabels: 1 (default) or 2. Plugins of nodes: 1 or 2 (default).",
             ),
         ),
         ("backend", text("Not served yet. An object that has it is refused.")),
@@ -201,7 +201,8 @@ fn section(plugin: Plugin) -> JSONSchemaProps {
         ],
         Plugin::ExtendedResourceToleration
         | Plugin::StorageObjectInUseProtection
-        | Plugin::PersistentVolumeClaimResize => vec![],
+        | Plugin::PersistentVolumeClaimResize
+        | Plugin::TaintNodesByCondition => vec![],
         Plugin::LimitPodHardAntiAffinityTopology => vec![(
             "allowedTopologyKeys",
             texts(
@@ -251,6 +252,21 @@ fn section(plugin: Plugin) -> JSONSchemaProps {
                     "PriorityClasses that are replaced as if the pod named none, such as the default of the cluster: the API server fills that in before a webhook is called. Default: none.",
                 ),
             ),
+        ],
+        Plugin::NodeRestriction => vec![(
+            "iUnderstandTheRisk",
+            flag(
+                "Must be true: kubelets wait for this plugin, and while no replica of Outrider answers, nothing is restricted.",
+            ),
+        )],
+        Plugin::ServiceAccount => vec![
+            (
+                "limitSecretReferences",
+                flag(
+                    "Whether the pods of every account may use only the secrets that it names, as if it had the annotation kubernetes.io/enforce-mountable-secrets. Default: false.",
+                ),
+            ),
+            ("imagePullSecrets", pull_secrets()),
         ],
         Plugin::RuntimeClass => {
             vec![("runtimeClassName", short_text(253, "The RuntimeClass that pods get which name none."))]
@@ -332,6 +348,12 @@ fn event_limits() -> JSONSchemaProps {
         ],
     );
     JSONSchemaProps { max_items: Some(16), ..atomic_list(limit, "Limits, all of which an event must pass.") }
+}
+
+fn pull_secrets() -> JSONSchemaProps {
+    let secret = object("A pull secret.", [("name", short_text(253, "Name of a Secret in the namespace of the pod."))]);
+    let description = "Pull secrets of pods that have none, and whose account names none; at most 16. Default: none.";
+    JSONSchemaProps { max_items: Some(MAX_PULL_SECRETS.into()), ..atomic_list(secret, description) }
 }
 
 fn limited_resources() -> JSONSchemaProps {

@@ -53,6 +53,9 @@ pub const ADMISSION_PLUGIN: Kind = Kind {
         "policy_v1alpha1_runtimeclass.yaml",
         "policy_v1alpha1_storageobjectinuseprotection.yaml",
         "policy_v1alpha1_persistentvolumeclaimresize.yaml",
+        "policy_v1alpha1_taintnodesbycondition.yaml",
+        "policy_v1alpha1_serviceaccount.yaml",
+        "policy_v1alpha1_noderestriction.yaml",
     ],
 };
 
@@ -66,6 +69,8 @@ fn rules() -> Vec<PolicyRule> {
         rule("", &["resourcequotas"], &[], &["list", "watch"]),
         rule("", &["nodes"], &[], &["list", "watch"]),
         rule("storage.k8s.io", &["storageclasses"], &[], &["list", "watch"]),
+        // One that has not been seen yet is asked for.
+        rule("", &["serviceaccounts"], &[], READ),
         // What the author of owner references may do.
         rule("authorization.k8s.io", &["subjectaccessreviews"], &[], &["create"]),
     ]

@@ -27,6 +27,7 @@ pub mod relist;
 pub mod report;
 pub mod revision;
 mod security_profile;
+pub mod service_accounts;
 mod sidecarset;
 pub mod storage_classes;
 pub mod ungated;

@@ -29,6 +29,7 @@ use crate::watch::nodes::Nodes;
 use crate::watch::partial::Partial;
 use crate::watch::quotas::Quotas;
 use crate::watch::revision::RevisionResource;
+use crate::watch::service_accounts::ServiceAccounts;
 use crate::watch::storage_classes::StorageClasses;
 use crate::watch::ungated::UngatedWatches;
 use crate::watch::version::versions;
@@ -224,6 +225,8 @@ pub struct Clients {
     pub storage_classes: Client,
     /// For nodes, while they are read.
     pub nodes: Client,
+    /// For accounts of pods, while they are read.
+    pub service_accounts: Client,
     /// For the Secret of reviewers of images, while it is read.
     pub secrets: Client,
     /// Our own namespace, in which that is.
@@ -269,6 +272,7 @@ pub async fn run(mut feed: SnapshotBuilder, world: ReadModel, clients: Clients, 
 
     let mut quotas = WatchWhileRead::<Quotas>::new(clients.quotas, &world.ungated);
     let mut nodes = WatchWhileRead::<Nodes>::new(clients.nodes, &world.ungated);
+    let mut accounts = WatchWhileRead::<ServiceAccounts>::new(clients.service_accounts, &world.ungated);
     let mut storage_classes = WatchWhileRead::<StorageClasses>::new(clients.storage_classes, &world.ungated);
     let mut images = BackendWatch::new(clients.secrets, &clients.namespace, Arc::clone(&world.images), &world.ungated);
     let mut versions = pin!(versions(clients.version));
@@ -291,6 +295,7 @@ pub async fn run(mut feed: SnapshotBuilder, world: ReadModel, clients: Clients, 
                 quotas.follow_need(&mut feed);
                 storage_classes.follow_need(&mut feed);
                 nodes.follow_need(&mut feed);
+                accounts.follow_need(&mut feed);
                 images.follow_need(&feed);
             }
             Some(event) = limit_ranges.next() => intake.limit_range(event, &mut feed),
@@ -298,6 +303,7 @@ pub async fn run(mut feed: SnapshotBuilder, world: ReadModel, clients: Clients, 
             event = quotas.next() => quotas.take(event, &mut feed),
             event = storage_classes.next() => storage_classes.take(event, &mut feed),
             event = nodes.next() => nodes.take(event, &mut feed),
+            event = accounts.next() => accounts.take(event, &mut feed),
             Some(event) = revisions.next() => intake.revision(event, &mut feed),
             event = images.next() => images.take(event),
             Some(event) = maps.next() => intake.configuration(event, &mut feed),

@@ -82,7 +82,25 @@ fn list_of_configuration_fields_is_up_to_date() {
 }
 
 /// Of each plugin that is served a test of its table, and one on a real API server if there is one.
-const TESTS_OF_PLUGINS: [(&str, &[&str]); 21] = [
+const TESTS_OF_PLUGINS: [(&str, &[&str]); 24] = [
+    (
+        "TaintNodesByCondition",
+        &["a_new_node_gets_its_taint_once_as_the_table_says", "nodes_are_tainted_as_by_the_plugin_of_the_api_server"],
+    ),
+    (
+        "ServiceAccount",
+        &[
+            "pods_may_use_the_secrets_of_their_account_as_the_table_says",
+            "pods_use_secrets_as_the_plugin_of_the_api_server_lets_them",
+        ],
+    ),
+    (
+        "NodeRestriction",
+        &[
+            "kubelets_change_their_own_node_and_pods_as_the_table_says",
+            "kubelets_are_restricted_as_by_the_plugin_of_the_api_server",
+        ],
+    ),
     (
         "Priority",
         &[

@@ -34,17 +34,23 @@ pub fn served(more: &[String]) -> (Cluster, Outrider) {
 /// The same, by a process with these flags.
 pub fn served_with(more: &[String], flags: &[&str]) -> (Cluster, Outrider) {
     let cluster = small(more);
-    install(&cluster);
-    let account = service_account(&cluster);
-    may_register(&cluster);
-    let outrider = Outrider::registered_as(&cluster, &account, flags);
+    let outrider = serve(&cluster, flags);
+    (cluster, outrider)
+}
+
+/// Serves a cluster.
+pub fn serve(cluster: &Cluster, flags: &[&str]) -> Outrider {
+    install(cluster);
+    let account = service_account(cluster);
+    may_register(cluster);
+    let outrider = Outrider::registered_as(cluster, &account, flags);
     outrider.ready();
     eventually("the API server calls the process", || {
         let object = plugin("probe", &json!({"plugin": "AlwaysAdmit"})).to_string();
         let refused = cluster.kubectl(&["create", "--dry-run=server", "-f", "-"], Some(&object)).unwrap();
         refused.stderr.contains("Outrider does not serve it")
     });
-    (cluster, outrider)
+    outrider
 }
 
 /// Waits until every object is accepted and programmed.

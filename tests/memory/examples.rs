@@ -288,6 +288,30 @@ pub fn class() -> Object {
     Object::new("as they are", json!({"metadata": metadata, "provisioner": "csi.example.com", "status": status()}))
 }
 
+pub fn account() -> Object {
+    let mut metadata = metadata(&json!([]));
+    metadata["annotations"]["kubernetes.io/enforce-mountable-secrets"] = "true".into();
+    let names = json!([{"name": "database"}, {"name": "registry"}]);
+    Object::new(
+        "as they are",
+        json!({"metadata": metadata, "secrets": names, "imagePullSecrets": [{"name": "registry"}]}),
+    )
+}
+
+pub fn full_accounts(account: &Object) -> Vec<Object> {
+    let names = |count: usize| Value::Array((0..count).map(|n| json!({"name": format!("{n:x}")})).collect());
+    vec![
+        account.with("secrets", "/secrets", names(60_000)),
+        account.with("pull secrets", "/imagePullSecrets", names(60_000)),
+        account.with("a long name", "/secrets/0/name", "x".repeat(1_000_000).into()),
+        account.with(
+            "a long answer",
+            "/metadata/annotations/kubernetes.io~1enforce-mountable-secrets",
+            "x".repeat(200_000).into(),
+        ),
+    ]
+}
+
 /// The controller of quotas copies the names of the spec into the status.
 pub fn full_quotas(quota: &Object) -> Vec<Object> {
     let values = |count: usize| Value::Array((0..count).map(|n| format!("{n:x}").into()).collect());

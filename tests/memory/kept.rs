@@ -8,6 +8,7 @@ use outrider::controller::owned::Owned;
 use outrider::watch::deployment::SlimDeployment;
 use outrider::watch::nodes::Nodes;
 use outrider::watch::quotas::Quotas;
+use outrider::watch::service_accounts::ServiceAccounts;
 use outrider::watch::storage_classes::StorageClasses;
 use outrider::workshop::collector::watched::SlimPod as CollectorPod;
 use outrider::workshop::cronjob::api::CronJob;
@@ -16,10 +17,10 @@ use outrider::workshop::simpledeployment::api::SimpleDeployment;
 use outrider::workshop::welcome::api::Welcome;
 
 use crate::examples::{
-    class, collector, configuration, cronjob, deployment, full_collectors, full_configurations, full_cronjobs,
-    full_jobs, full_namespaces, full_plugins, full_pods, full_quotas, full_ranges, full_revisions, full_secrets,
-    full_security_profiles, full_selectors, full_sets, full_status, job, namespace, plugin, pod, quota, range,
-    revision, secret, security_profile, set, simple,
+    account, class, collector, configuration, cronjob, deployment, full_accounts, full_collectors, full_configurations,
+    full_cronjobs, full_jobs, full_namespaces, full_plugins, full_pods, full_quotas, full_ranges, full_revisions,
+    full_secrets, full_security_profiles, full_selectors, full_sets, full_status, job, namespace, plugin, pod, quota,
+    range, revision, secret, security_profile, set, simple,
 };
 use crate::keep::{
     collectors, configurations, namespaces, objects, plugins, pods, ranges, revisions, secrets, security_profiles,
@@ -167,6 +168,16 @@ pub const KINDS: &[Kind] = &[
         full: |_| Vec::new(),
         allowed: 64 * 1024,
         at_most: true,
+    },
+    Kind {
+        name: "ServiceAccount",
+        resource: ("", "serviceaccounts"),
+        kept_by: "every replica, while a plugin `ServiceAccount` is on",
+        keep: while_read::<ServiceAccounts>,
+        object: account,
+        full: full_accounts,
+        allowed: 4 * 1024,
+        at_most: false,
     },
     Kind {
         name: "Secret",

@@ -11,6 +11,7 @@ use crate::run::{Ran, outrider};
 
 const WORKLOADS: &str = "tests/offline/input/workloads.yaml";
 const ADDITIONS: &str = "tests/offline/input/additions/sets.yaml";
+const SPREAD: &str = "tests/offline/input/spread.yaml";
 const ONE: &str = "tests/offline/input/deployment.yaml";
 
 fn render(more: &[&str], stdin: &str) -> Ran {
@@ -19,7 +20,7 @@ fn render(more: &[&str], stdin: &str) -> Ran {
 
 #[test]
 fn output_is_as_recorded_in_every_format() {
-    let table: [(&str, &[&str]); 17] = [
+    let table: [(&str, &[&str]); 20] = [
         ("workloads-yaml.txt", &["-f", WORKLOADS]),
         ("workloads-diff.txt", &["-f", WORKLOADS, "-o", "diff"]),
         ("workloads-patch.txt", &["-f", WORKLOADS, "-o", "patch"]),
@@ -40,6 +41,9 @@ fn output_is_as_recorded_in_every_format() {
             &["--manifests", ADDITIONS, "-f", "tests/offline/input/additions/workloads.yaml", "--kube-version", "1.28"],
         ),
         ("bad-templates.txt", &["-f", ONE, "tests/offline/input/bad-templates.yaml"]),
+        ("create-namespaces.txt", &["-f", SPREAD, "-n", "given", "--create-namespaces"]),
+        ("create-namespaces-json.txt", &["-f", ONE, "-n", "given", "--create-namespaces", "-o", "json"]),
+        ("create-namespaces-diff.txt", &["-f", ONE, "--create-namespaces", "-o", "diff"]),
     ];
     for (recording, arguments) in table {
         golden::assert(&format!("render/{recording}"), &render(arguments, "").transcript());
@@ -156,6 +160,36 @@ fn plugins_with_entries_of_their_own_decide_on_rendered_pods_services_and_claims
     let found: Value = serde_json::from_str(&claim.stdout).unwrap();
     assert_eq!(found["spec"]["storageClassName"], "fast", "{}", claim.stderr);
     assert!(claim.stderr.contains("admission plugins: storage=PluginChanged"), "{}", claim.stderr);
+}
+
+/// What is printed is all there, so that nothing is missing the second time; and a namespace is decided on as any other.
+#[test]
+fn namespaces_that_are_created_are_there_for_what_decides_and_only_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let put = |name: &str, object: &serde_json::Value| {
+        std::fs::write(folder.path().join(format!("{name}.json")), object.to_string()).unwrap();
+    };
+    let plugin = |name: &str, spec: serde_json::Value| serde_json::json!({"apiVersion": "policy.outrider.dev/v1alpha1", "kind": "AdmissionPlugin", "metadata": {"name": name}, "spec": spec});
+    let defaults = serde_json::json!({"defaults": {"enforce": "baseline"}});
+    put("labels", &plugin("labels", serde_json::json!({"plugin": "PodSecurity", "podSecurity": defaults})));
+    let scope = serde_json::json!({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "fresh"}}});
+    put("pull", &plugin("pull", serde_json::json!({"plugin": "AlwaysPullImages", "match": scope})));
+    let world = folder.path().to_str().unwrap();
+    let ran =
+        |text: &str| outrider(&["render", "--manifests", world, "-n", "fresh", "--create-namespaces", "-f", "-"], text);
+    let deployment = std::fs::read_to_string(ONE).unwrap();
+    let first = ran(&deployment);
+    assert_eq!(first.outcome, Outcome::Fine, "{}", first.stderr);
+    let printed = values(&first.stdout);
+    assert_eq!(printed.len(), 2, "{}", first.stdout);
+    assert_eq!(printed[0]["metadata"]["name"], "fresh");
+    assert_eq!(printed[0]["metadata"]["labels"]["pod-security.kubernetes.io/enforce"], "baseline");
+    let policy = printed[1].pointer("/spec/template/spec/containers/0/imagePullPolicy");
+    assert_eq!(policy, Some(&serde_json::json!("Always")), "{}", first.stdout);
+    assert!(!first.stderr.contains("NamespaceUnknown"), "{}", first.stderr);
+    let second = ran(&first.stdout);
+    assert_eq!(second.stdout, first.stdout);
+    assert!(!second.stderr.contains("is printed in front"), "{}", second.stderr);
 }
 
 #[test]

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::limitrange::index::LimitRanges;
 use crate::plugins;
 use crate::plugins::index::PluginIndex;
+use crate::plugins::service_account::Account;
 use crate::plugins::storage_classes::{StorageClass, StorageClasses};
 use crate::pod::older::{TakenOut, take_out};
 use crate::podsecurityprofile::endpoints::PodSecurityProfiles;
@@ -27,6 +28,7 @@ use crate::snapshot::nodes::Nodes;
 use crate::snapshot::pinned::PinnedForms;
 use crate::snapshot::quotas::{QuotaKey, Quotas, read};
 use crate::snapshot::revisions::{Revision, RevisionIndex};
+use crate::snapshot::service_accounts::{AccountKey, ServiceAccounts};
 use crate::snapshot::while_read::WhileRead as _;
 
 /// The namespace of pods that do not say another.
@@ -46,6 +48,7 @@ impl World {
         let mut quotas = Quotas::default();
         let mut classes = StorageClasses::default();
         let mut nodes = Nodes::default();
+        let mut accounts = ServiceAccounts::default();
         let mut configuration = ConfigurationMaps::default();
         let mut revisions = Vec::new();
         for object in objects {
@@ -70,6 +73,10 @@ impl World {
                 let (spec, status) = (object["spec"].clone(), object["status"].clone());
                 let quota = read(serde_json::from_value(spec).unwrap(), serde_json::from_value(status).unwrap());
                 quotas.insert(key, Arc::new(quota));
+            } else if object["kind"] == "ServiceAccount" {
+                let text = |field: &str| object["metadata"][field].as_str().unwrap().to_owned();
+                let key = AccountKey { namespace: text("namespace"), name: text("name") };
+                accounts.insert(key, Arc::new(Account::read(object)));
             } else if object["kind"] == "Node" {
                 let labels: BTreeMap<_, _> = serde_json::from_value(object["metadata"]["labels"].clone()).unwrap();
                 nodes.insert(object["metadata"]["name"].as_str().unwrap().to_owned(), Arc::new(labels));
@@ -103,6 +110,7 @@ impl World {
             quotas: Arc::new(quotas),
             storage_classes: Arc::new(classes),
             nodes: Arc::new(nodes),
+            service_accounts: Arc::new(accounts),
             exclusion: Arc::new(Exclusion::new("outrider-system", ["cert-manager".to_owned()])),
             configuration: configuration.view(),
             ..Snapshot::default()

@@ -150,10 +150,18 @@ fn add_unconfigured(name: &str, objects: &mut BTreeMap<String, Value>, errors: &
         Plugin::RuntimeClass,
         Plugin::StorageObjectInUseProtection,
         Plugin::PersistentVolumeClaimResize,
+        Plugin::TaintNodesByCondition,
+        Plugin::ServiceAccount,
     ];
     match (Plugin::named(name), find(name)) {
         (Some(plugin), _) if on_everywhere.contains(&plugin) => {
             return Some(format!("{plugin} is on in every cluster; without a configuration there is nothing to do"));
+        }
+        (Some(Plugin::NodeRestriction), _) => {
+            return Some(format!(
+                "{name}: no object is made: a webhook can do less of it than an API server that runs it, and restricts nothing while it does \
+                 not answer; `outrider plugins {name}` says more"
+            ));
         }
         (Some(_), _) => add(name, &Value::Null, objects, errors),
         (None, Some(entry)) if entry.service == Service::OnEverywhere || entry.is_default => {
@@ -281,7 +289,8 @@ mod tests {
             {"name": "PodSecurity", "configuration": {"defaults": {"enforce": "baseline"},
                 "exemptions": {"usernames": [], "namespaces": ["free"]}}},
         ]));
-        let (outcome, stdout, stderr) = ran(&text, &["AlwaysPullImages", "LimitRanger", "PodNodeSelector"]);
+        let enabled = ["AlwaysPullImages", "LimitRanger", "PodNodeSelector", "NodeRestriction"];
+        let (outcome, stdout, stderr) = ran(&text, &enabled);
         assert_eq!(outcome, Outcome::Fine, "{stderr}");
         let objects: Vec<Value> = yaml::read(&stdout).unwrap().into_iter().map(|document| document.value).collect();
         let specs: Vec<&Value> = objects.iter().map(|object| &object["spec"]).collect();
@@ -300,6 +309,7 @@ mod tests {
             ])
         );
         assert!(stderr.contains("note: LimitRanger is on in every cluster"), "{stderr}");
+        assert!(stderr.contains("note: NodeRestriction: no object is made"), "{stderr}");
     }
 
     #[test]
@@ -367,7 +377,7 @@ mod tests {
                 "field \"more\" cannot be carried over",
             ),
             (json!([]), "ImagePolicyWebhook", "ImagePolicyWebhook: imagePolicy.kubeConfigFile is missing"),
-            (json!([]), "NodeRestriction", "NodeRestriction: Outrider does not serve it"),
+            (json!([]), "NamespaceExists", "NamespaceExists: Outrider does not serve it"),
             (json!([]), "Nothing", "Nothing: Kubernetes has no such admission plugin"),
         ] {
             let (outcome, stdout, stderr) = ran(&configuration(&plugins), &[enabled]);

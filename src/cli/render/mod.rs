@@ -2,6 +2,7 @@
 
 mod file_diff;
 pub(super) mod inject;
+mod missing;
 pub mod namespaces;
 mod output;
 pub(super) mod rendered;
@@ -40,6 +41,9 @@ pub struct RenderArgs {
     /// Namespace of objects without one
     #[arg(short, long, value_name = "NAMESPACE", default_value = "default", value_parser = namespace)]
     pub namespace: String,
+    /// Print in front the Namespaces of the objects that are neither among them nor in --manifests or the cluster; with -o yaml or json
+    #[arg(long)]
+    pub create_namespaces: bool,
     /// What to print
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Yaml)]
     pub output: Format,
@@ -104,6 +108,7 @@ Examples:
   outrider render --manifests sidecarsets/ -f deployment.yaml
   outrider render --manifests sidecarsets/ -f app/ -n shop -o diff
   outrider render --from-cluster -k overlays/prod -o diff
+  outrider render --manifests sidecarsets/ -f app/ --create-namespaces | kubectl apply -f -
   helm template web ./chart | outrider render --manifests sidecarsets/ -f - -o diff
   outrider render --manifests sidecarsets/ -f app/ -o sarif > outrider.sarif
 
@@ -122,6 +127,13 @@ pub fn execute(args: &RenderArgs) -> ExitCode {
 pub fn run(args: &RenderArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
     if [&args.world.manifests, &args.files].iter().all(|paths| paths.iter().any(|path| path.as_os_str() == "-")) {
         writeln!(streams.stderr, "error: --manifests and -f cannot both be stdin")?;
+        return Ok(Outcome::BadInput);
+    }
+    if args.create_namespaces && !matches!(args.output, Format::Yaml | Format::Json) {
+        writeln!(
+            streams.stderr,
+            "error: --create-namespaces prints objects, which -o yaml and -o json do; leave it out, or use one of these"
+        )?;
         return Ok(Outcome::BadInput);
     }
     let mut report = Report::new(&args.report);
@@ -182,7 +194,12 @@ fn render_files(
         report.add(Finding::bare(Severity::Error, no_set.as_str()));
         return None;
     }
-    let manifests = load(args, stdin, report)?;
+    let mut manifests = load(args, stdin, report)?;
+    if args.create_namespaces {
+        // Pods and claims are decided on as in a cluster that has them.
+        let created = missing::missing(&manifests, &args.namespace, &world, report);
+        manifests.splice(..0, created);
+    }
     namespaces::learn(&mut world, &manifests, args.world.of_sets(), report)?;
     let rules = Rules { namespace: &args.namespace, validate: args.world.of_workloads() };
     Some(render_all(manifests, rules, &world, report))

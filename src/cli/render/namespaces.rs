@@ -42,7 +42,7 @@ pub fn learn(
 }
 
 /// Whether it is a namespace that pods can name; one with a generated name is not.
-fn is_namespace(manifest: &Manifest) -> bool {
+pub fn is_namespace(manifest: &Manifest) -> bool {
     let has_generated_name = manifest.value.pointer("/metadata/generateName").is_some_and(|prefix| !prefix.is_null());
     identity(&manifest.value).is_ok_and(|identity| {
         let Identity { api_version, kind, name, .. } = &identity;

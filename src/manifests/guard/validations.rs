@@ -13,9 +13,10 @@ use crate::server::webhooks::CONVERT_PATH;
 const FREE_METADATA: [&str; 4] = ["annotations", "generation", "managedFields", "resourceVersion"];
 
 /// What an entry of an on-demand configuration may be about. Nothing here holds a secret of others.
-pub const RESOURCES: [&str; 10] = [
+pub const RESOURCES: [&str; 11] = [
     "events",
     "namespaces",
+    "nodes",
     "persistentvolumeclaims",
     "persistentvolumes",
     "pods",

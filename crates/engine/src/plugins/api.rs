@@ -76,6 +76,15 @@ pub struct PluginSpec {
     /// Configuration of `PersistentVolumeClaimResize`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub persistent_volume_claim_resize: Option<PersistentVolumeClaimResizeSpec>,
+    /// Configuration of `TaintNodesByCondition`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub taint_nodes_by_condition: Option<TaintNodesByConditionSpec>,
+    /// Configuration of `ServiceAccount`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service_account: Option<ServiceAccountSpec>,
+    /// Configuration of `NodeRestriction`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node_restriction: Option<NodeRestrictionSpec>,
     /// How long the API server waits, from 1 to 10 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<i64>,
@@ -236,6 +245,41 @@ pub struct StorageObjectInUseProtectionSpec {}
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PersistentVolumeClaimResizeSpec {}
+
+/// Configuration of `TaintNodesByCondition`, which has none.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TaintNodesByConditionSpec {}
+
+/// Configuration of `ServiceAccount`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ServiceAccountSpec {
+    /// Whether every account counts as one with the annotation `kubernetes.io/enforce-mountable-secrets`; false where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit_secret_references: Option<bool>,
+    /// Pull secrets of pods that have none, and whose account names none.
+    #[serde(deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
+    pub image_pull_secrets: Vec<PullSecretSpec>,
+}
+
+/// A pull secret, as a pod names it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PullSecretSpec {
+    /// Name of the Secret.
+    #[serde(deserialize_with = "null_as_default")]
+    pub name: String,
+}
+
+/// Configuration of `NodeRestriction`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NodeRestrictionSpec {
+    /// Whether the author knows what a webhook in the path of kubelets can do to a cluster.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub i_understand_the_risk: Option<bool>,
+}
 
 /// Configuration of `LimitPodHardAntiAffinityTopology`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -1,5 +1,6 @@
 //! What a plugin would change in a pod.
 
+use super::taint_nodes_by_condition::{EFFECT, KEY};
 use super::toleration::Tolerated;
 
 /// A list of containers.
@@ -55,6 +56,10 @@ pub struct Change<'a> {
     pub runtime_class: Option<String>,
     /// The finalizer that is added.
     pub finalizer: Option<&'static str>,
+    /// Whether a node gets the taint of nodes that are not ready.
+    pub is_tainted: bool,
+    /// Pull secrets that a pod gets.
+    pub pull_secrets: Vec<String>,
     /// The storage class that a claim gets.
     pub storage_class: Option<String>,
     /// Tolerations that are added, or all as they are to be.
@@ -87,6 +92,8 @@ impl Change<'_> {
             && self.priority_class.is_none()
             && self.runtime_class.is_none()
             && self.finalizer.is_none()
+            && !self.is_tainted
+            && self.pull_secrets.is_empty()
             && self.storage_class.is_none()
             && matches!(&self.tolerations, Tolerations::Added(none) if none.is_empty())
     }
@@ -108,6 +115,13 @@ impl Change<'_> {
         words.extend(self.priority_class.iter().map(|class| format!("set the priority class {class}")));
         words.extend(self.runtime_class.iter().map(|class| format!("set the runtime class {class}")));
         words.extend(self.finalizer.iter().map(|finalizer| format!("add the finalizer {finalizer}")));
+        if self.is_tainted {
+            words.push(format!("add the taint {KEY}:{EFFECT}"));
+        }
+        if !self.pull_secrets.is_empty() {
+            let said: Vec<&str> = self.pull_secrets.iter().take(SAID).map(String::as_str).collect();
+            words.push(format!("add the pull secrets {}", said.join(",")));
+        }
         words.extend(self.storage_class.iter().map(|class| format!("set the storage class {class}")));
         match &self.tolerations {
             Tolerations::Added(none) if none.is_empty() => {}
@@ -121,5 +135,5 @@ impl Change<'_> {
     }
 }
 
-/// Labels that a warning names.
+/// Labels, or names, that a warning has.
 const SAID: usize = 8;

@@ -32,12 +32,15 @@ use super::pod_security::PodSecurity;
 use super::pod_toleration_restriction::PodTolerationRestriction;
 use super::pod_topology_labels::PodTopologyLabels;
 use super::resource_quota::ResourceQuota;
+use super::service_account::ServiceAccounts;
 use super::{Plugin, catalog, extended_resource_toleration, shortened};
 use crate::sidecarset::compiled::NAMESPACE_NAME_LABEL;
 use crate::suggest::suggest;
 
 /// The most entries of a list.
 pub const MAX_ENTRIES: u16 = 256;
+/// The most pull secrets that an object gives a pod.
+pub const MAX_PULL_SECRETS: u16 = 16;
 /// Most seconds that the API server waits.
 const MAX_TIMEOUT: i64 = 10;
 
@@ -110,6 +113,12 @@ pub enum Settings {
     StorageObjectInUseProtection,
     /// Of `PersistentVolumeClaimResize`, which has none.
     PersistentVolumeClaimResize,
+    /// Of `TaintNodesByCondition`, which has none.
+    TaintNodesByCondition,
+    /// Of `ServiceAccount`.
+    ServiceAccount(ServiceAccounts),
+    /// Of `NodeRestriction`, which has none but that its author knows the risk.
+    NodeRestriction,
 }
 
 /// An `AdmissionPlugin`, ready to decide.
@@ -179,6 +188,9 @@ impl CompiledPlugin {
         let namespaces = selector(&spec.scope, &scope_path, &mut errors);
         check_scope(&spec.scope, &scope_path, &mut errors);
         let plugin = plugin(spec, &path, &mut errors);
+        if plugin == Some(Plugin::TaintNodesByCondition) {
+            refuse_namespaces(&spec.scope, &scope_path, &mut errors);
+        }
         let mut excluded_namespaces: BTreeSet<String> = spec.scope.exclude_namespaces.iter().cloned().collect();
         // A backend that is to review its own pods could not start.
         excluded_namespaces.extend(spec.image_policy_webhook.as_ref().and_then(|one| one.backend_namespace.clone()));
@@ -413,6 +425,17 @@ fn check_scope(scope: &Scope, path: &Path, errors: &mut ErrorList) {
                 _ => {}
             }
         }
+    }
+}
+
+/// Refuses what would choose among namespaces where there are none.
+fn refuse_namespaces(scope: &Scope, path: &Path, errors: &mut ErrorList) {
+    let fields = [
+        ("namespaceSelector", scope.namespace_selector.is_some()),
+        ("excludeNamespaces", !scope.exclude_namespaces.is_empty()),
+    ];
+    for (field, _) in fields.into_iter().filter(|(_, is_set)| *is_set) {
+        errors.push(Error::forbidden(&path.child(field), "nodes are in no namespace"));
     }
 }
 

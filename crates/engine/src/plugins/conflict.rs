@@ -11,6 +11,7 @@ use super::placement::labels;
 use super::pod_node_selector::{AllowLists, PodNodeSelector};
 use super::pod_security::PodSecurity;
 use super::pod_toleration_restriction::{PodTolerationRestriction, is_built_in};
+use super::service_account::ServiceAccounts;
 use super::toleration::Toleration;
 use crate::sidecarset::compiled::NAMESPACE_NAME_LABEL;
 
@@ -158,6 +159,10 @@ fn contradiction(one: &Settings, other: &Settings) -> Option<(&'static str, Stri
             let Settings::RuntimeClass(b) = other else { return None };
             other_class(".runtimeClassName", &a.name, &b.name)
         }
+        Settings::ServiceAccount(a) => {
+            let Settings::ServiceAccount(b) = other else { return None };
+            of_accounts(a, b)
+        }
         // All of them must allow a request, and the limits of all hold: none takes anything from another. Two that add tolerations add
         // the same.
         Settings::ExtendedResourceToleration
@@ -167,7 +172,9 @@ fn contradiction(one: &Settings, other: &Settings) -> Option<(&'static str, Stri
         | Settings::ImagePolicy(_)
         | Settings::PodTopologyLabels(_)
         | Settings::StorageObjectInUseProtection
-        | Settings::PersistentVolumeClaimResize => None,
+        | Settings::PersistentVolumeClaimResize
+        | Settings::TaintNodesByCondition
+        | Settings::NodeRestriction => None,
     }
 }
 
@@ -218,6 +225,22 @@ fn of_tolerations(a: &PodTolerationRestriction, b: &PodTolerationRestriction) ->
     }
     let differ = a.allowed != b.allowed && !a.allowed.is_empty() && !b.allowed.is_empty();
     differ.then(|| (".whitelist", "has another list; pods may tolerate only what both allow".to_owned()))
+}
+
+fn of_accounts(a: &ServiceAccounts, b: &ServiceAccounts) -> Option<(&'static str, String)> {
+    const PULL_SECRETS: &str = ".imagePullSecrets";
+    let refused = |by: &ServiceAccounts, given: &ServiceAccounts| {
+        by.limits_all && !given.pull_secrets.iter().all(|it| by.pull_secrets.contains(it))
+    };
+    if refused(a, b) {
+        let what = "gives pods pull secrets that this object refuses, unless their account names them";
+        return Some((".limitSecretReferences", what.to_owned()));
+    }
+    if refused(b, a) {
+        return Some((PULL_SECRETS, "refuses some of these, unless the account of a pod names them".to_owned()));
+    }
+    let differ = a.pull_secrets != b.pull_secrets && !a.pull_secrets.is_empty() && !b.pull_secrets.is_empty();
+    differ.then(|| (PULL_SECRETS, "has another list; the first by name counts".to_owned()))
 }
 
 fn of_lifecycles(a: &NamespaceLifecycle, b: &NamespaceLifecycle) -> Option<(&'static str, String)> {

@@ -21,6 +21,7 @@ pub mod index;
 pub mod limit_pod_hard_anti_affinity_topology;
 pub mod namespace_facts;
 pub mod namespace_lifecycle;
+pub mod node_restriction;
 pub mod owner_references;
 pub mod persistent_volume_claim_resize;
 pub mod placement;
@@ -30,9 +31,12 @@ pub mod pod_node_selector;
 pub mod pod_security;
 pub mod pod_toleration_restriction;
 pub mod pod_topology_labels;
+pub mod references;
 pub mod resource_quota;
+pub mod service_account;
 pub mod storage_classes;
 pub mod storage_object_in_use_protection;
+pub mod taint_nodes_by_condition;
 pub mod toleration;
 pub mod validation;
 pub(crate) mod work;
@@ -90,11 +94,17 @@ pub enum Plugin {
     StorageObjectInUseProtection,
     /// Which claims may grow.
     PersistentVolumeClaimResize,
+    /// The taint of nodes that are not ready yet.
+    TaintNodesByCondition,
+    /// Which secrets the pods of an account may use.
+    ServiceAccount,
+    /// What kubelets may do with nodes and pods.
+    NodeRestriction,
 }
 
 impl Plugin {
     /// Every plugin.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 22] = [
         Self::AlwaysPullImages,
         Self::PodNodeSelector,
         Self::DefaultTolerationSeconds,
@@ -114,6 +124,9 @@ impl Plugin {
         Self::PodTopologyLabels,
         Self::StorageObjectInUseProtection,
         Self::PersistentVolumeClaimResize,
+        Self::TaintNodesByCondition,
+        Self::ServiceAccount,
+        Self::NodeRestriction,
     ];
 
     /// The API server's name.
@@ -138,6 +151,9 @@ impl Plugin {
             Self::RuntimeClass => "RuntimeClass",
             Self::StorageObjectInUseProtection => "StorageObjectInUseProtection",
             Self::PersistentVolumeClaimResize => "PersistentVolumeClaimResize",
+            Self::TaintNodesByCondition => "TaintNodesByCondition",
+            Self::ServiceAccount => "ServiceAccount",
+            Self::NodeRestriction => "NodeRestriction",
         }
     }
 
@@ -163,6 +179,9 @@ impl Plugin {
             Self::RuntimeClass => "runtimeClass",
             Self::StorageObjectInUseProtection => "storageObjectInUseProtection",
             Self::PersistentVolumeClaimResize => "persistentVolumeClaimResize",
+            Self::TaintNodesByCondition => "taintNodesByCondition",
+            Self::ServiceAccount => "serviceAccount",
+            Self::NodeRestriction => "nodeRestriction",
         }
     }
 
@@ -173,7 +192,12 @@ impl Plugin {
 
     /// Whether no request may fail because the webhook does not answer.
     pub const fn never_fails(self) -> bool {
-        matches!(self, Self::EventRateLimit | Self::PodTopologyLabels)
+        matches!(self, Self::EventRateLimit | Self::PodTopologyLabels) || self.is_of_nodes()
+    }
+
+    /// Whether it decides on nodes. One that cannot register or report takes no pods, and may be the one that is to run Outrider.
+    pub const fn is_of_nodes(self) -> bool {
+        matches!(self, Self::TaintNodesByCondition | Self::NodeRestriction)
     }
 
     /// Whether it decides in the one call for new pods.
@@ -191,6 +215,9 @@ impl Plugin {
                 | Self::PodTopologyLabels
                 | Self::StorageObjectInUseProtection
                 | Self::PersistentVolumeClaimResize
+                | Self::TaintNodesByCondition
+                | Self::ServiceAccount
+                | Self::NodeRestriction
         )
     }
 }

@@ -13,6 +13,7 @@ pub mod quotas;
 pub mod revisions;
 pub mod scope;
 pub mod security_profiles;
+pub mod service_accounts;
 pub mod sets;
 mod storage_classes;
 pub mod table;
@@ -31,6 +32,7 @@ use self::plugins::Plugins;
 use self::quotas::Quotas;
 use self::revisions::Revisions;
 use self::security_profiles::ProfileList;
+use self::service_accounts::ServiceAccounts;
 use self::sets::Sets;
 use self::while_read::ListWhileRead;
 use crate::limitrange::index::LimitRanges;
@@ -58,6 +60,8 @@ collections! {
     storage_classes: ListWhileRead<StorageClasses>,
     /// Labels of every node, while a plugin reads them.
     nodes: ListWhileRead<Nodes>,
+    /// Every account of pods, while a plugin reads them.
+    service_accounts: ListWhileRead<ServiceAccounts>,
     /// What the `ConfigMap` of Outrider's configuration says.
     configuration: ConfigurationMaps,
 }
@@ -86,6 +90,7 @@ impl Snapshot {
             quotas: Arc::new(self.quotas.detached()),
             storage_classes: Arc::new((*self.storage_classes).clone()),
             nodes: Arc::new(self.nodes.detached()),
+            service_accounts: Arc::new(self.service_accounts.detached()),
             configuration: Arc::new((*self.configuration).clone()),
             ..self.clone()
         }

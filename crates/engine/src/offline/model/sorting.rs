@@ -14,6 +14,7 @@ use crate::limitrange::validation::unknown_fields as range_fields;
 use crate::offline::manifest::{self, Identity, Manifest, identity};
 use crate::openkruise;
 use crate::plugins::api as plugins;
+use crate::plugins::service_account::Account;
 use crate::plugins::storage_classes::{StorageClass, StorageClasses};
 use crate::plugins::validation::unknown_fields as plugin_fields;
 use crate::podsecurityprofile::api as profiles;
@@ -26,6 +27,7 @@ use crate::snapshot::configuration::{ALLOW_LIST_KEY, CONFIG_MAP, ConfigurationMa
 use crate::snapshot::nodes::Nodes;
 use crate::snapshot::quotas::{QuotaKey, Quotas, read};
 use crate::snapshot::revisions::Revision;
+use crate::snapshot::service_accounts::{AccountKey, ServiceAccounts};
 use crate::snapshot::while_read::WhileRead as _;
 use crate::suggest::suggest;
 
@@ -42,6 +44,8 @@ pub struct Sorted<'m> {
     pub classes: StorageClasses,
     /// Labels of nodes.
     pub nodes: Nodes,
+    /// Accounts, of manifests with a namespace.
+    pub accounts: ServiceAccounts,
     /// Revisions of sets.
     pub revisions: Vec<Arc<Revision>>,
     /// With the place that it came from.
@@ -53,12 +57,15 @@ pub struct Sorted<'m> {
 }
 
 const NAMESPACE: &str = "Namespace";
+/// That of objects without one.
+const DEFAULT_NAMESPACE: &str = "default";
 
 const CONFIG_MAP_KIND: &str = "ConfigMap";
 
 const QUOTA: &str = "ResourceQuota";
 const STORAGE_CLASS: &str = "StorageClass";
 const NODE: &str = "Node";
+const ACCOUNT: &str = "ServiceAccount";
 
 const REVISION: &str = "ControllerRevision";
 
@@ -102,6 +109,7 @@ impl<'m> Sorted<'m> {
             quotas: Quotas::default(),
             classes: StorageClasses::default(),
             nodes: Nodes::default(),
+            accounts: ServiceAccounts::default(),
             revisions: Vec::new(),
             configuration: None,
             warnings: Vec::new(),
@@ -129,6 +137,7 @@ impl<'m> Sorted<'m> {
             ("", QUOTA) => self.quota(manifest, identity),
             ("storage.k8s.io", STORAGE_CLASS) => self.class(manifest, identity),
             ("", NODE) => self.node(manifest, identity),
+            ("", ACCOUNT) => self.account(manifest, identity),
             ("", CONFIG_MAP_KIND) if identity.name == CONFIG_MAP => self.configuration(manifest),
             ("apps", REVISION) => self.revisions.extend(Revision::of(&manifest.value).map(Arc::new)),
             (GROUP, KIND) if identity.api_version == API_VERSION => self.set(manifest, identity),
@@ -253,7 +262,8 @@ impl<'m> Sorted<'m> {
 
     /// A quota covers what its manifest says: offline its status is not written.
     fn quota(&mut self, manifest: &Manifest, identity: Identity) {
-        let namespace = manifest.value.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or("default");
+        let namespace = manifest.value.pointer("/metadata/namespace").and_then(Value::as_str);
+        let namespace = namespace.unwrap_or(DEFAULT_NAMESPACE);
         let part = |field: &str| manifest.value.get(field).cloned().unwrap_or_default();
         let spec = serde_json::from_value(part("spec"));
         let limits = part("spec").get("hard").map(|hard| serde_json::json!({ "hard": hard }));
@@ -274,6 +284,12 @@ impl<'m> Sorted<'m> {
         let labels = manifest.value.pointer("/metadata/labels").and_then(Value::as_object).into_iter().flatten();
         let labels = labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())));
         self.nodes.insert(identity.name, Arc::new(labels.collect()));
+    }
+
+    fn account(&mut self, manifest: &Manifest, identity: Identity) {
+        let namespace = identity.namespace.unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned());
+        let key = AccountKey { namespace, name: identity.name };
+        self.accounts.insert(key, Arc::new(Account::read(&manifest.value)));
     }
 
     fn class(&mut self, manifest: &Manifest, identity: Identity) {

@@ -17,11 +17,12 @@ const MAX_LIMITS: usize = 16;
 const MAX_BUCKETS: u32 = 65_536;
 /// Buckets where nothing is given, as in the API server.
 const BUCKETS: u32 = 4096;
-/// Most seconds that the API server waits for a decision on an event or a binding.
+/// Most seconds that the API server waits for a decision on an event, a binding or a node.
 const SHORT_TIMEOUT: u8 = 2;
 
-/// How the API server calls. Changes of owners are judged for every kind of object, events are the busiest of writes, and the scheduler waits
-/// for bindings: none of them fails because no replica answers, unless, for owners, the author of the object chooses so.
+/// How the API server calls. Changes of owners are judged for every kind of object, events are the busiest of writes, the scheduler waits
+/// for bindings, and kubelets for their nodes: none of them fails because no replica answers, unless, for owners, the author of the object
+/// chooses so.
 pub(super) fn calling(
     spec: &PluginSpec,
     (policy, seconds): (Option<FailurePolicy>, Option<u8>),
@@ -37,7 +38,8 @@ pub(super) fn calling(
                 Plugin::EventRateLimit => {
                     ("events are the busiest of writes, and none may depend on Outrider", "every event")
                 }
-                _ => ("no pod may stay without a node for lack of Outrider", "the scheduler"),
+                Plugin::PodTopologyLabels => ("no pod may stay without a node for lack of Outrider", "the scheduler"),
+                _ => ("no node may stay out of the cluster for lack of Outrider", "a kubelet"),
             };
             if policy == Some(FailurePolicy::Fail) {
                 errors.push(Error::invalid(&path.child("failurePolicy"), "Fail", format!("must be Ignore: {what}")));
@@ -46,7 +48,7 @@ pub(super) fn calling(
                 let detail = format!("must be 1 or {SHORT_TIMEOUT}: {waiting} would wait for as long");
                 errors.push(Error::invalid(&path.child("timeoutSeconds"), i64::from(seconds), detail));
             }
-            (Some(FailurePolicy::Ignore), seconds.or(Some(1)))
+            (Some(FailurePolicy::Ignore), seconds.or(Some(if plugin.is_of_nodes() { SHORT_TIMEOUT } else { 1 })))
         }
         _ => (policy, seconds),
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use admission::field::{Error, ErrorList, Path};
 use admission::format::names::{dns1123_label, dns1123_subdomain, qualified_name};
 
-use super::{MAX_ENTRIES, Settings, asking, images, quotas};
+use super::{MAX_ENTRIES, MAX_PULL_SECRETS, Settings, asking, images, quotas};
 use crate::plugins::always_pull_images::{AlwaysPullImages, Exempt, Glob};
 use crate::plugins::api::{DAEMON_SET_PODS, PluginSpec, TOPOLOGY_TARGETS};
 use crate::plugins::default_storage_class::DefaultStorageClass;
@@ -19,6 +19,7 @@ use crate::plugins::pod_node_selector::{AllowLists, PodNodeSelector};
 use crate::plugins::pod_security::{LEVELS, PodSecurity, is_version};
 use crate::plugins::pod_toleration_restriction::PodTolerationRestriction;
 use crate::plugins::pod_topology_labels::PodTopologyLabels;
+use crate::plugins::service_account::ServiceAccounts;
 use crate::plugins::toleration::{AllowList, Toleration, TolerationSpec};
 use crate::plugins::{Plugin, shortened};
 
@@ -50,6 +51,9 @@ pub(super) fn other_sections(plugin: Plugin, spec: &PluginSpec, path: &Path, err
         (Plugin::RuntimeClass, spec.runtime_class.is_some()),
         (Plugin::StorageObjectInUseProtection, spec.storage_object_in_use_protection.is_some()),
         (Plugin::PersistentVolumeClaimResize, spec.persistent_volume_claim_resize.is_some()),
+        (Plugin::TaintNodesByCondition, spec.taint_nodes_by_condition.is_some()),
+        (Plugin::ServiceAccount, spec.service_account.is_some()),
+        (Plugin::NodeRestriction, spec.node_restriction.is_some()),
     ];
     for (other, _) in sections.into_iter().filter(|(other, is_set)| *is_set && *other != plugin) {
         let detail = format!("only for spec.plugin: {other}; write another AdmissionPlugin for it");
@@ -137,6 +141,9 @@ pub(super) fn settings(plugin: Plugin, spec: &PluginSpec, path: &Path, errors: &
         }
         Plugin::StorageObjectInUseProtection => Settings::StorageObjectInUseProtection,
         Plugin::PersistentVolumeClaimResize => Settings::PersistentVolumeClaimResize,
+        Plugin::TaintNodesByCondition => Settings::TaintNodesByCondition,
+        Plugin::ServiceAccount => service_account(spec, path, errors),
+        Plugin::NodeRestriction => node_restriction(spec, path, errors),
     }
 }
 
@@ -151,6 +158,37 @@ fn class_name(name: Option<String>, path: &Path, errors: &mut ErrorList) -> Stri
         }
     }
     name
+}
+
+fn node_restriction(spec: &PluginSpec, path: &Path, errors: &mut ErrorList) -> Settings {
+    if spec.node_restriction.clone().unwrap_or_default().i_understand_the_risk != Some(true) {
+        let why = "true: kubelets wait for this plugin, and while no replica answers nothing is restricted; `outrider plugins \
+                   NodeRestriction` and its page say more";
+        errors.push(Error::required(&path.child("iUnderstandTheRisk"), why));
+    }
+    Settings::NodeRestriction
+}
+
+fn service_account(spec: &PluginSpec, path: &Path, errors: &mut ErrorList) -> Settings {
+    let section = spec.service_account.clone().unwrap_or_default();
+    let (list, most) = (path.child("imagePullSecrets"), usize::from(MAX_PULL_SECRETS));
+    if section.image_pull_secrets.len() > most {
+        errors.push(Error::too_many(&list, section.image_pull_secrets.len(), most));
+    }
+    for (index, secret) in section.image_pull_secrets.iter().take(most).enumerate() {
+        let name = list.index(index).child("name");
+        if secret.name.is_empty() {
+            errors.push(Error::required(&name, "a Secret in the namespace of the pod"));
+            continue;
+        }
+        for fault in dns1123_subdomain(&secret.name) {
+            errors.push(Error::invalid(&name, shortened(&secret.name), fault));
+        }
+    }
+    Settings::ServiceAccount(ServiceAccounts {
+        limits_all: section.limit_secret_references.unwrap_or_default(),
+        pull_secrets: section.image_pull_secrets.into_iter().map(|secret| secret.name).collect(),
+    })
 }
 
 /// Labels of nodes that an object copies: each is a lookup for every pod that is bound.

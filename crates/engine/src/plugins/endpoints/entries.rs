@@ -8,7 +8,8 @@ use admission::patch::quoted;
 use admission::registry::{FailurePolicy, Namespaces, Phase, Rule};
 
 use super::{
-    claims, events, images, namespaces, owner_references, placed, protected, quotas, resized_claims, services, update,
+    claims, events, images, namespaces, new_nodes, owner_references, placed, protected, quotas, resized_claims,
+    restricted, service_accounts, services, update,
 };
 use crate::demand::Demand;
 use crate::plugins::Plugin;
@@ -39,7 +40,7 @@ impl Group {
 /// The entries whose objects say how the API server calls.
 ///
 /// With the rule for those that say `Ignore`, where others may say `Fail`.
-const OTHERS: [(Plugin, Phase, Rule, Option<Rule>); 12] = [
+const OTHERS: [(Plugin, Phase, Rule, Option<Rule>); 16] = [
     (Plugin::DenyServiceExternalIPs, Phase::Validating, services::RULE, Some(services::IGNORING)),
     (Plugin::NamespaceLifecycle, Phase::Validating, namespaces::LIFECYCLE, Some(namespaces::LIFECYCLE_IGNORING)),
     (Plugin::PodSecurity, Phase::Mutating, namespaces::LABELLING, Some(namespaces::LABELLING_IGNORING)),
@@ -57,6 +58,10 @@ const OTHERS: [(Plugin, Phase, Rule, Option<Rule>); 12] = [
     (Plugin::PodTopologyLabels, Phase::Mutating, placed::RULE, None),
     (Plugin::StorageObjectInUseProtection, Phase::Mutating, protected::RULE, Some(protected::IGNORING)),
     (Plugin::PersistentVolumeClaimResize, Phase::Validating, resized_claims::RULE, Some(resized_claims::IGNORING)),
+    (Plugin::TaintNodesByCondition, Phase::Mutating, new_nodes::RULE, None),
+    (Plugin::NodeRestriction, Phase::Validating, restricted::RULE, None),
+    (Plugin::ServiceAccount, Phase::Mutating, service_accounts::GIVING, Some(service_accounts::GIVING_IGNORING)),
+    (Plugin::ServiceAccount, Phase::Validating, service_accounts::LIMITING, Some(service_accounts::LIMITING_IGNORING)),
 ];
 
 /// The most groups that a match condition compares those of a user with: the API server bounds the cost of conditions.

@@ -5,6 +5,7 @@ pub mod entries;
 mod events;
 mod images;
 mod namespaces;
+mod new_nodes;
 mod owner_references;
 mod placed;
 pub mod pods;
@@ -12,7 +13,9 @@ mod protected;
 mod quotas;
 mod report;
 mod resized_claims;
+mod restricted;
 mod scope;
+mod service_accounts;
 mod services;
 mod update;
 
@@ -49,7 +52,11 @@ pub fn register(registry: Registry<Snapshot>) -> Registry<Snapshot> {
         .mutating(claims::RULE, claims::ClaimMutation { group: failing })
         .mutating(protected::RULE, protected::ProtectedMutation { group: failing })
         .validating(resized_claims::RULE, resized_claims::ResizeValidation { group: failing })
-        .mutating(placed::RULE, placed::PlacedMutation);
+        .mutating(placed::RULE, placed::PlacedMutation)
+        .mutating(new_nodes::RULE, new_nodes::NewNodeMutation)
+        .validating(restricted::RULE, restricted::RestrictedValidation)
+        .mutating(service_accounts::GIVING, service_accounts::PullSecretMutation { group: failing })
+        .validating(service_accounts::LIMITING, service_accounts::SecretValidation { group: failing });
     let ignoring = Group::Ignoring;
     registry
         .validating(services::IGNORING, services::ServiceValidation { group: ignoring })
@@ -62,6 +69,8 @@ pub fn register(registry: Registry<Snapshot>) -> Registry<Snapshot> {
         .mutating(claims::IGNORING, claims::ClaimMutation { group: ignoring })
         .mutating(protected::IGNORING, protected::ProtectedMutation { group: ignoring })
         .validating(resized_claims::IGNORING, resized_claims::ResizeValidation { group: ignoring })
+        .mutating(service_accounts::GIVING_IGNORING, service_accounts::PullSecretMutation { group: ignoring })
+        .validating(service_accounts::LIMITING_IGNORING, service_accounts::SecretValidation { group: ignoring })
 }
 
 /// The entries that accepted objects need beside that of new pods.

@@ -110,7 +110,7 @@ fn hazard_9_subresources_are_listed_by_name_and_each_is_judged() {
     let expected = [
         ("*/*", BTreeSet::from(["ownerreferences"])),
         ("pods/binding", BTreeSet::from(["podtopologylabels"])),
-        ("pods/ephemeralcontainers", BTreeSet::from(["alwayspullimages", "imagepolicywebhook"])),
+        ("pods/ephemeralcontainers", BTreeSet::from(["alwayspullimages", "imagepolicywebhook", "serviceaccount"])),
         ("pods/resize", BTreeSet::from(["resourcequota"])),
     ];
     // Evictions and tokens change nothing that a plugin decides on.

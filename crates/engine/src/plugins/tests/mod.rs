@@ -1,6 +1,7 @@
 //! The tables of Kubernetes' own tests, as data: each row is a configuration, objects of the cluster and a request, with what
 //! becomes of it. Rows have the numbers of the tables that they are from.
 
+mod accounts;
 mod claims;
 mod conflicts;
 mod events;
@@ -10,6 +11,7 @@ mod images;
 mod limits;
 mod modes;
 mod namespaces;
+mod nodes;
 mod owner_references;
 mod placed;
 mod placement;

@@ -109,6 +109,42 @@ fn every_fault_of_what_all_plugins_have_is_told_with_its_field() {
             "spec.failurePolicy: Invalid value: \"Fail\": must be Ignore: no pod may stay without a node",
         ),
         (
+            json!({"plugin": "TaintNodesByCondition", "failurePolicy": "Fail"}),
+            "spec.failurePolicy: Invalid value: \"Fail\": must be Ignore: no node may stay out of the cluster",
+        ),
+        (
+            json!({"plugin": "ServiceAccount", "serviceAccount": {"imagePullSecrets": [{"name": "a"}, {}]}}),
+            "spec.serviceAccount.imagePullSecrets[1].name: Required value",
+        ),
+        (
+            json!({"plugin": "ServiceAccount", "serviceAccount": {"imagePullSecrets": [{"name": "A"}]}}),
+            "spec.serviceAccount.imagePullSecrets[0].name: Invalid value: \"A\"",
+        ),
+        (
+            json!({"plugin": "ServiceAccount", "serviceAccount": {"imagePullSecrets": vec![json!({"name": "a"}); 17]}}),
+            "spec.serviceAccount.imagePullSecrets: Too many: 17: must have at most 16 items",
+        ),
+        (
+            json!({"plugin": "NodeRestriction", "nodeRestriction": {"iUnderstandTheRisk": false}}),
+            "spec.nodeRestriction.iUnderstandTheRisk: Required value: true: kubelets wait for this plugin",
+        ),
+        (
+            json!({"plugin": "NodeRestriction", "failurePolicy": "Fail", "nodeRestriction": {"iUnderstandTheRisk": true}}),
+            "spec.failurePolicy: Invalid value: \"Fail\": must be Ignore: no node may stay out of the cluster",
+        ),
+        (
+            json!({"plugin": "TaintNodesByCondition", "timeoutSeconds": 3}),
+            "spec.timeoutSeconds: Invalid value: 3: must be 1 or 2: a kubelet would wait for as long",
+        ),
+        (
+            json!({"plugin": "TaintNodesByCondition", "match": {"excludeNamespaces": ["a"]}}),
+            "spec.match.excludeNamespaces: Forbidden: nodes are in no namespace",
+        ),
+        (
+            json!({"plugin": "TaintNodesByCondition", "match": {"namespaceSelector": {}}}),
+            "spec.match.namespaceSelector: Forbidden: nodes are in no namespace",
+        ),
+        (
             json!({"plugin": "AlwaysPullImages", "eventRateLimit": {}}),
             "spec.eventRateLimit: Forbidden: only for spec.plugin: EventRateLimit",
         ),
@@ -210,6 +246,7 @@ fn every_plugin_that_needs_no_configuration_is_accepted_by_its_name_alone() {
                 | Plugin::PodTopologyLabels
                 | Plugin::Priority
                 | Plugin::RuntimeClass
+                | Plugin::NodeRestriction
         ) {
             assert!(faults(json!({"plugin": plugin.name()})).contains(&format!("spec.{}", plugin.section())));
             continue;
