@@ -57,7 +57,9 @@ fn a_pod_keeps_its_must_after_it_was_created() {
         if status["phase"] == "Running" && containers.iter().all(|it| it["resources"].is_object()) {
             return true;
         }
-        containers.iter_mut().for_each(|it| it["resources"] = json!({}));
+        for container in &mut containers {
+            container["resources"] = json!({});
+        }
         let patch = json!({"status": {"containerStatuses": containers}}).to_string();
         room.kubectl_ok(&["patch", "pod/web", "--subresource=status", "-p", &patch], None);
         false

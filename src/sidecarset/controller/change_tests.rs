@@ -226,9 +226,12 @@ fn with_requests(request: &str) -> (Arc<CompiledSet>, Value) {
     (compiled(request, "c:2"), stored)
 }
 
+/// What requests are made to, and the spec that they write.
+type Requests = std::sync::Mutex<Vec<(String, Value)>>;
+
 /// An API server with this pod, which answers a resize with this code; and the requests that it got, with the spec that they write.
-fn resizing(pod: Value, code: u16) -> (PodChanger, Arc<std::sync::Mutex<Vec<(String, Value)>>>) {
-    let requests = Arc::<std::sync::Mutex<Vec<(String, Value)>>>::default();
+fn resizing(pod: Value, code: u16) -> (PodChanger, Arc<Requests>) {
+    let requests = Arc::<Requests>::default();
     let noted = Arc::clone(&requests);
     let service = tower::service_fn(move |request: Request<kube::client::Body>| {
         let (pod, noted) = (pod.clone(), Arc::clone(&noted));

@@ -84,7 +84,7 @@ pub(super) fn in_place_state(
         .unwrap_or_default();
     let is_same_form = earlier.revision == set.hash;
     let was_ready = if change.restarts() { takes_place || is_ready(pod) } else { earlier.was_ready };
-    let last_container_statuses = last_statuses(pod, change, earlier.last_container_statuses, is_same_form);
+    let last_container_statuses = last_statuses(pod, change, &earlier.last_container_statuses, is_same_form);
     let state = InPlaceState {
         revision: set.hash.clone(),
         update_timestamp: whole_seconds(now).0.to_string(),
@@ -99,7 +99,7 @@ pub(super) fn in_place_state(
 fn last_statuses(
     pod: &Value,
     change: &Change,
-    earlier: BTreeMap<String, LastStatus>,
+    earlier: &BTreeMap<String, LastStatus>,
     is_same_form: bool,
 ) -> BTreeMap<String, LastStatus> {
     let of_pod = pod.get("status").unwrap_or(&Value::Null);
