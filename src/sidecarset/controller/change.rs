@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::Patch;
 use kube::{Api, Client};
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use crate::answers::{self, NoAnswer, said};
