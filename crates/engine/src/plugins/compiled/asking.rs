@@ -48,7 +48,10 @@ pub(super) fn calling(
                 let detail = format!("must be 1 or {SHORT_TIMEOUT}: {waiting} would wait for as long");
                 errors.push(Error::invalid(&path.child("timeoutSeconds"), i64::from(seconds), detail));
             }
-            (Some(FailurePolicy::Ignore), seconds.or(Some(if plugin.is_of_nodes() { SHORT_TIMEOUT } else { 1 })))
+            (
+                Some(FailurePolicy::Ignore),
+                seconds.or_else(|| Some(if plugin.is_of_nodes() { SHORT_TIMEOUT } else { 1 })),
+            )
         }
         _ => (policy, seconds),
     }

@@ -156,9 +156,10 @@ impl Mutating<Snapshot> for PullSecretMutation {
                 // That is refused when the pod is to be stored.
                 Found::Missing => None,
                 Found::Unknown => {
-                    let gives = |one: &CompiledPlugin| settings(one).is_some_and(|one| !one.pull_secrets.is_empty());
+                    let names_secrets =
+                        |one: &CompiledPlugin| settings(one).is_some_and(|one| !one.pull_secrets.is_empty());
                     let warns = |(one, is_exempt): &(&Arc<CompiledPlugin>, bool)| {
-                        one.mode != Mode::Audit && !is_exempt && gives(one)
+                        one.mode != Mode::Audit && !is_exempt && names_secrets(one)
                     };
                     if concerned.plugins.iter().any(warns) {
                         let why = unknown(request, snapshot, name_of(pod));
