@@ -122,8 +122,8 @@ pub fn ranges(texts: &[String]) -> Box<dyn Any> {
 
 pub fn security_profiles(texts: &[String]) -> Box<dyn Any> {
     published(texts, |feed, text| {
-        let profile = PodSecurityProfile::from(decoded::<PodSecurityProfileResource>(text));
-        feed.collections.security_profiles.apply(&profile);
+        let profile = decoded::<PodSecurityProfileResource>(text).map(PodSecurityProfile::from);
+        profile.map(|profile| feed.collections.security_profiles.apply(&profile));
     })
 }
 

@@ -278,10 +278,10 @@ mod tests {
 
     #[test]
     fn a_list_is_not_read_as_the_fields_of_a_state_in_their_order() {
-        let images = BTreeMap::from([("c", "proxy:2")]);
+        let requested = asking(None);
         let of = |state: serde_json::Value| {
             let annotation = json!({"a": state}).to_string();
-            (unsettled(&annotation, &images, [].iter()).len(), touched(&annotation).len())
+            (unsettled(&annotation, &requested, [].iter(), false).len(), touched(&annotation).len())
         };
         assert_eq!(of(json!({"wasReady": true, "lastContainerStatuses": {"c": {"imageID": "i"}}})), (1, 1));
         for state in [
