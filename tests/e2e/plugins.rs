@@ -148,7 +148,7 @@ fn the_definition_and_the_webhook_say_what_is_wrong() {
         let output = cluster.kubectl(&["create", "-f", "-"], Some(&object.to_string())).unwrap();
         assert!(!output.success() && output.stderr.contains(part), "{part}: {}", output.stderr);
     };
-    refused(plugin("a", &json!({"plugin": "NodeRestriction"})), "Outrider does not serve it");
+    refused(plugin("a", &json!({"plugin": "NamespaceAutoProvision"})), "Outrider does not serve it");
     refused(
         plugin("a", &json!({"plugin": "EventRateLimit", "failurePolicy": "Fail"})),
         "failurePolicy must be Ignore for plugin: EventRateLimit",
