@@ -74,7 +74,7 @@ fn the_doctor_names_what_locks_a_cluster_and_break_glass_opens_it() {
     found(
         &doctor(&cluster),
         0,
-        &["certificate  served for", "Nothing found; checked 6 webhooks in 4 webhook configurations."],
+        &["certificate  served for", "Nothing found; checked 7 webhooks in 4 webhook configurations."],
     );
 
     cluster.kubectl_ok(&["apply", "-f", "-"], Some(&another(process.webhooks))).unwrap();
