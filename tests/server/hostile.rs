@@ -32,7 +32,7 @@ const ONE: u64 = 64;
 /// Bytes of the chart's limit of memory.
 pub const CHART: u64 = 256 << 20;
 /// Megabytes above rest that may stay, a minute later.
-pub const KEPT: u64 = 16;
+const KEPT: u64 = 16;
 
 /// Clients that post hostile bodies.
 const HOSTILE: usize = 2;

@@ -144,6 +144,9 @@ async fn overload_is_answered_within_bounded_memory_and_is_over_when_it_is_over(
     assert_eq!(ask_at_once(&server, 8, &large).await.of(200), 8, "the memory is free again");
 }
 
+/// Megabytes that may stay of hundreds of reviews at one time: what was between their small allocations.
+const LEFT: u64 = 24;
+
 /// Bodies of this size are decided where they are read, by hundreds at one time, and not one after the other in a thread of their own.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes its time: make test"]
@@ -160,14 +163,14 @@ async fn hundreds_of_reviews_with_thousands_of_annotations_take_little_memory_an
     }
     let (_, most) = server.process.memory();
     let mut seconds = 0;
-    while server.process.memory().0 > rest + 16 && seconds < 60 {
+    while server.process.memory().0 > rest + LEFT && seconds < 60 {
         sleep(Duration::from_secs(1)).await;
         seconds += 1;
     }
     let left = server.process.memory().0;
     println!("{rest} MB at rest with as many connections, {most} MB at most, {left} MB after {seconds} s");
     assert!(most <= rest + 64, "{most} MB at most, {rest} MB at rest");
-    assert!(left <= rest + 16, "{left} MB are left, {rest} MB were there before");
+    assert!(left <= rest + LEFT, "{left} MB are left, {rest} MB were there before");
 }
 
 /// One review after the other on each connection, for a while.
