@@ -20,7 +20,7 @@ use crate::limit::ObjectLimit;
 use crate::patch::{PatchBuilder, PatchError};
 use crate::reason::Reason;
 use crate::reply::{Count, Denial, Verdict};
-use crate::review::{Operation, Request};
+use crate::review::{Operation, Request, is_terminating};
 use crate::unserved::Unserved;
 
 #[cfg(test)]
@@ -230,6 +230,25 @@ impl Findings {
             _ => {}
         }
         None
+    }
+
+    /// Checks a new object, unless it is that of one that is being deleted (see [`Request::is_of_leaving`]).
+    pub fn of_new(&mut self, object: &Value, request: &Request<'_, Value>, check: impl FnOnce(&mut Self)) {
+        if request.is_of_leaving(object) {
+            self.reason = Reason::TERMINATING;
+        } else {
+            check(self);
+        }
+    }
+
+    /// Checks a changed object where its spec changes: metadata and status of one that an older build let through can be written. No
+    /// webhook may keep an object from being deleted, and finalizers are removed by an update.
+    pub fn of_changed_spec(&mut self, object: &Value, old: &Value, check: impl FnOnce(&mut Self)) {
+        if is_terminating(old) {
+            self.reason = Reason::TERMINATING;
+        } else if object.get("spec") != old.get("spec") {
+            check(self);
+        }
     }
 
     fn into_verdict<O>(self, request: &Request<'_, O>) -> Verdict {

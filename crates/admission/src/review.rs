@@ -243,9 +243,13 @@ impl<O> Request<'_, O> {
     /// Whether `object` is the new form of one that is being deleted. Only an update says so: what the author of a new object
     /// writes into `deletionTimestamp` is not what the API server has written.
     pub fn is_of_leaving(&self, object: &serde_json::Value) -> bool {
-        let is_set = || object.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null());
-        self.operation == Operation::Update && is_set()
+        self.operation == Operation::Update && is_terminating(object)
     }
+}
+
+/// Whether an object is being deleted, by what is stored of it.
+pub fn is_terminating(object: &serde_json::Value) -> bool {
+    object.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null())
 }
 
 impl<'a, O> Request<'a, O> {

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use admission::field::{Error, ErrorList, Path};
 use admission::registry::{Resource, Rule, Scope};
-use admission::{Findings, Operation, Reason, Request, Validating};
+use admission::{Findings, Operation, Request, Validating};
 use serde_json::Value;
 
 use super::api::{AdmissionPlugin, GROUP, KIND, PLURAL, VERSION};
@@ -38,28 +38,19 @@ impl Validating<Snapshot> for AdmissionPluginValidation {
     type Object<'a> = Value;
 
     fn create(&self, object: &Value, request: &Request<'_, Value>, world: &Snapshot, findings: &mut Findings) {
-        if request.is_of_leaving(object) {
-            findings.reason = Reason::TERMINATING;
-        } else {
-            judge(object, None, world, findings);
-        }
+        findings.of_new(object, request, |findings| judge(object, None, world, findings));
     }
 
     fn update(&self, object: &Value, old: &Value, _: &Request<'_, Value>, world: &Snapshot, findings: &mut Findings) {
-        // No webhook may keep an object from being deleted, and finalizers are removed by an update.
-        if old.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null()) {
-            findings.reason = Reason::TERMINATING;
-            return;
-        }
-        let plugin = |object: &Value| object.pointer("/spec/plugin").cloned().unwrap_or_default();
-        if plugin(object) != plugin(old) {
-            let detail = "field is immutable; write another AdmissionPlugin";
-            findings.errors.push(Error::invalid(&Path::new("spec").child("plugin"), &*said(&plugin(object)), detail));
-        }
-        // The status and metadata of one that an older build let through can be written.
-        if object.get("spec") != old.get("spec") {
+        findings.of_changed_spec(object, old, |findings| {
+            let plugin = |object: &Value| object.pointer("/spec/plugin").cloned().unwrap_or_default();
+            if plugin(object) != plugin(old) {
+                let (path, detail) =
+                    (Path::new("spec").child("plugin"), "field is immutable; write another AdmissionPlugin");
+                findings.errors.push(Error::invalid(&path, &*said(&plugin(object)), detail));
+            }
             judge(object, Some(old), world, findings);
-        }
+        });
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use admission::field::ErrorList;
 use admission::registry::{Resource, Rule, Scope};
-use admission::{Findings, Operation, Reason, Request, Validating};
+use admission::{Findings, Operation, Request, Validating};
 use serde_json::Value;
 
 use super::api::{GROUP, KIND, PLURAL, PodSecurityProfile, VERSION};
@@ -40,21 +40,11 @@ impl Validating<Snapshot> for PodSecurityProfileValidation {
     type Object<'a> = Value;
 
     fn create(&self, object: &Value, request: &Request<'_, Value>, _: &Snapshot, findings: &mut Findings) {
-        if request.is_of_leaving(object) {
-            findings.reason = Reason::TERMINATING;
-        } else {
-            judge(object, findings);
-        }
+        findings.of_new(object, request, |findings| judge(object, findings));
     }
 
     fn update(&self, object: &Value, old: &Value, _: &Request<'_, Value>, _: &Snapshot, findings: &mut Findings) {
-        // No webhook may keep an object from being deleted, and finalizers are removed by an update.
-        if old.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null()) {
-            findings.reason = Reason::TERMINATING;
-        } else if object.get("spec") != old.get("spec") {
-            // The metadata of one that an older build let through can be written.
-            judge(object, findings);
-        }
+        findings.of_changed_spec(object, old, |findings| judge(object, findings));
     }
 }
 

@@ -29,6 +29,7 @@ mod transfer;
 use std::collections::HashMap;
 
 use admission::field::{Error, ErrorList};
+use admission::review::is_terminating;
 use admission::{Denial, Findings, ObjectLimit, Reason, Request, Validating};
 use serde_json::Value;
 
@@ -144,11 +145,6 @@ fn fault(error: &Error) -> Fault {
         field.push_str(rest);
     }
     (field, error.bad_value.clone(), format!("{:?}: {}", error.kind, error.detail))
-}
-
-/// Validation must not keep a set from being deleted, and finalizers are removed by an update.
-fn is_terminating(object: &Value) -> bool {
-    object.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null())
 }
 
 /// Everything that is wrong. Unknown fields, which only this walk sees, become warnings, or errors where they are to be refused.
