@@ -4,14 +4,15 @@
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
-use admission::raw::{each_element, elements, member, members, string};
+use admission::raw::{each_element, elements, members, string};
 use admission::review::{UserInfo, null_as_default};
 use admission::{Operation, Text};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::references::{MIRROR, Named, ReferringSpec, given, text};
+use super::references::{Named, ReferringSpec, given, names_mirror, text};
 use super::{said_name, shortened};
+use crate::pod::view::MIRROR_ANNOTATION;
 
 const USERS: &str = "system:node:";
 const GROUP: &str = "system:nodes";
@@ -60,10 +61,6 @@ impl<'a> RestrictedFacts<'a> {
 
     fn node_name(&self) -> Cow<'a, str> {
         self.spec.map(|spec| text(spec, "nodeName")).unwrap_or_default()
-    }
-
-    fn is_mirror(&self) -> bool {
-        self.metadata.annotations.is_some_and(|annotations| member(annotations, MIRROR).is_some())
     }
 }
 
@@ -140,8 +137,10 @@ pub fn check_pod(
 fn check_new_pod(node: &str, pod: &RestrictedFacts<'_>) -> Result<(), String> {
     let by = shortened(node);
     let only = |what: &str| Err(format!("node {by:?} can only create pods with {what}"));
-    if !pod.is_mirror() {
-        return Err(format!("pod does not have {MIRROR:?} annotation, node {by:?} can only create mirror pods"));
+    if !names_mirror(pod.metadata.annotations) {
+        return Err(format!(
+            "pod does not have {MIRROR_ANNOTATION:?} annotation, node {by:?} can only create mirror pods"
+        ));
     }
     if pod.node_name() != node {
         return only("spec.nodeName set to itself");

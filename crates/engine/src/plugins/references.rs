@@ -11,9 +11,7 @@ use serde_json::value::RawValue;
 
 use super::change::List;
 use super::said_name;
-
-/// Annotation of a pod that a kubelet creates for a static pod.
-pub const MIRROR: &str = "kubernetes.io/config.mirror";
+use crate::pod::view::MIRROR_ANNOTATION;
 
 /// A pod.
 #[derive(Debug, Default, Deserialize)]
@@ -66,9 +64,9 @@ impl Metadata<'_> {
         said_name([of_request, &self.name, &self.generate_name])
     }
 
-    /// Whether it is what a kubelet creates for a static pod.
+    /// Whether it is that of what a kubelet creates for a static pod.
     pub fn is_mirror(&self) -> bool {
-        self.annotations.is_some_and(|annotations| member(annotations, MIRROR).is_some())
+        names_mirror(self.annotations)
     }
 }
 
@@ -99,6 +97,11 @@ pub struct Variables<'a> {
     pub variable: Option<Cow<'a, str>>,
     /// Name of the object.
     pub object: Cow<'a, str>,
+}
+
+/// Whether annotations name the pod as what a kubelet creates for a static pod. Anybody may write them.
+pub fn names_mirror(annotations: Option<&RawValue>) -> bool {
+    annotations.is_some_and(|annotations| member(annotations, MIRROR_ANNOTATION).is_some())
 }
 
 /// A field that is there, and not `null`.
