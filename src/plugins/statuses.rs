@@ -152,6 +152,31 @@ impl Keeper {
         })
     }
 
+    /// Writes into the status of every object of a kind whether it can be used, and, by `programmed`, whether the API server calls for it,
+    /// as far as the on-demand entries of the kind are needed. Returns when to check them again; nothing where there is no object.
+    ///
+    /// # Errors
+    /// What the API server says about the entries of pods, or about a status.
+    pub async fn write_programmed<R, C>(
+        &mut self,
+        manager: &str,
+        records: &[Arc<Record<C>>],
+        demands: fn(&Snapshot) -> Vec<Demand>,
+        programmed: fn(&Record<C>, &Facts, &[Demand]) -> Statement,
+    ) -> Result<Option<Duration>, Error>
+    where
+        R: Resource<DynamicType = (), Scope = ClusterResourceScope> + Clone + Debug + DeserializeOwned,
+        C: Send + Sync,
+    {
+        if records.is_empty() {
+            return Ok(None);
+        }
+        let facts = self.facts().await?;
+        let needed = demands(&facts.snapshot);
+        let statements = |record: &Record<C>| vec![accepted(record), programmed(record, &facts, &needed)];
+        self.write_all::<R, C>(manager, records, statements).await.map(Some)
+    }
+
     /// Writes the status of every object that is not being deleted. Returns when to check them again.
     ///
     /// # Errors

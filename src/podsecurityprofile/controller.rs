@@ -13,7 +13,7 @@ use futures::future::BoxFuture;
 use crate::controller::Context;
 use crate::controller::conditions::Statement;
 use crate::field_managers::POD_SECURITY_PROFILE;
-use crate::plugins::statuses::{self, Error, Facts, Keeper, PENDING, Statuses, accepted, keep, not_seen};
+use crate::plugins::statuses::{self, Error, Facts, Keeper, PENDING, Statuses, keep, not_seen};
 use crate::watch::PodSecurityProfileResource;
 
 /// Name of the controller in logs, metrics and the flag `--controllers`.
@@ -32,13 +32,9 @@ impl Statuses for ProfileStatuses {
 
     async fn pass(&mut self, keeper: &mut Keeper) -> Result<Option<Duration>, Error> {
         let records = keeper.world.profile_table.all();
-        if records.is_empty() {
-            return Ok(None);
-        }
-        let facts = keeper.facts().await?;
-        let needed = demands(&facts.snapshot);
-        let statements = |record: &ProfileRecord| vec![accepted(record), programmed(record, &facts, &needed)];
-        keeper.write_all::<PodSecurityProfileResource, _>(POD_SECURITY_PROFILE, &records, statements).await.map(Some)
+        keeper
+            .write_programmed::<PodSecurityProfileResource, _>(POD_SECURITY_PROFILE, &records, demands, programmed)
+            .await
     }
 }
 
@@ -70,6 +66,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::plugins::statuses::accepted;
     use crate::watch::coverage::Coverage;
 
     /// The record and the facts of one profile, with every entry as it should be.
