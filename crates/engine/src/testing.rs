@@ -8,14 +8,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::limitrange::index::LimitRanges;
 use crate::plugins;
 use crate::plugins::index::PluginIndex;
 use crate::plugins::service_account::Account;
 use crate::plugins::storage_classes::{StorageClass, StorageClasses};
 use crate::pod::older::{TakenOut, take_out};
 use crate::podsecurityprofile::endpoints::PodSecurityProfiles;
-use crate::podsecurityprofile::index::Profiles;
 use crate::sidecarset::api::SidecarSet;
 use crate::sidecarset::compiled::{CompiledSet, NAMESPACE_NAME_LABEL};
 use crate::sidecarset::index::SetIndex;
@@ -28,6 +26,7 @@ use crate::snapshot::nodes::Nodes;
 use crate::snapshot::pinned::PinnedForms;
 use crate::snapshot::quotas::{QuotaKey, Quotas, read};
 use crate::snapshot::revisions::{Revision, RevisionIndex};
+use crate::snapshot::scope::ByName;
 use crate::snapshot::service_accounts::{AccountKey, ServiceAccounts};
 use crate::snapshot::while_read::WhileRead as _;
 
@@ -104,8 +103,8 @@ impl World {
             pinned: Arc::new(pinned),
             revisions: Arc::new(revisions),
             plugins: Arc::new(PluginIndex::build(plugins)),
-            limit_ranges: Arc::new(LimitRanges::build(ranges)),
-            security_profiles: Arc::new(Profiles::build(profiles)),
+            limit_ranges: Arc::new(ByName::build(ranges)),
+            security_profiles: Arc::new(ByName::build(profiles)),
             namespaces: Arc::new(namespaces),
             quotas: Arc::new(quotas),
             storage_classes: Arc::new(classes),

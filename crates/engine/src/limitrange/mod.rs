@@ -10,7 +10,6 @@ pub mod compiled;
 pub mod defaults;
 pub mod endpoints;
 pub mod faults;
-pub mod index;
 pub mod judgement;
 pub mod validation;
 

@@ -13,7 +13,6 @@ pub mod context;
 pub mod endpoints;
 pub mod faults;
 pub mod ids;
-pub mod index;
 pub mod judge;
 pub mod kernel;
 pub mod pod;

@@ -6,11 +6,10 @@ use admission::field::ErrorList;
 use admission::format::selector::Selector;
 
 use super::policies::{Policies, Policy, Record};
-use super::scope::Scoped;
+use super::scope::{ByName, Scoped};
 use super::table::Table;
 use crate::limitrange::api::{ClusterLimitRange, KIND};
 use crate::limitrange::compiled::CompiledRange;
-use crate::limitrange::index::LimitRanges;
 use crate::plugins::api::PluginStatus;
 use crate::sidecarset::api::Metadata;
 
@@ -38,7 +37,7 @@ impl Scoped for CompiledRange {
 
 impl Policy for ClusterLimitRange {
     type Compiled = CompiledRange;
-    type View = LimitRanges;
+    type View = ByName<CompiledRange>;
 
     const KIND: &'static str = KIND;
 
@@ -54,8 +53,8 @@ impl Policy for ClusterLimitRange {
         CompiledRange::compile(self)
     }
 
-    fn view(all: impl Iterator<Item = Arc<CompiledRange>>) -> LimitRanges {
-        LimitRanges::build(all)
+    fn view(all: impl Iterator<Item = Arc<CompiledRange>>) -> Self::View {
+        ByName::build(all)
     }
 }
 

@@ -35,10 +35,8 @@ use self::security_profiles::ProfileList;
 use self::service_accounts::ServiceAccounts;
 use self::sets::Sets;
 use self::while_read::ListWhileRead;
-use crate::limitrange::index::LimitRanges;
 use crate::plugins::index::PluginIndex;
 use crate::plugins::storage_classes::StorageClasses;
-use crate::podsecurityprofile::index::Profiles;
 use crate::sidecarset::index::SetIndex;
 
 collections! {
@@ -77,15 +75,13 @@ impl Snapshot {
     pub fn detached(&self) -> Self {
         let sets = self.sets.iter().map(|set| Arc::new(set.detached()));
         let plugins = self.plugins.iter().map(|plugin| Arc::new((**plugin).clone()));
-        let security_profiles = self.security_profiles.iter().map(|profile| Arc::new((**profile).clone()));
-        let limit_ranges = self.limit_ranges.iter().map(|range| Arc::new((**range).clone()));
         Self {
             sets: Arc::new(SetIndex::build(sets)),
             revisions: Arc::new(self.revisions.detached()),
             pinned: Arc::new(self.pinned.detached()),
             plugins: Arc::new(PluginIndex::build(plugins)),
-            limit_ranges: Arc::new(LimitRanges::build(limit_ranges)),
-            security_profiles: Arc::new(Profiles::build(security_profiles)),
+            limit_ranges: Arc::new(self.limit_ranges.detached()),
+            security_profiles: Arc::new(self.security_profiles.detached()),
             namespaces: Arc::new(self.namespaces.detached()),
             quotas: Arc::new(self.quotas.detached()),
             storage_classes: Arc::new((*self.storage_classes).clone()),

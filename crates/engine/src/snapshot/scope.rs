@@ -22,6 +22,50 @@ pub trait Scoped {
     fn namespaces(&self) -> Option<&Selector>;
 }
 
+/// All objects of a kind that can be used, by name.
+#[derive(Debug)]
+pub struct ByName<T> {
+    all: Vec<Arc<T>>,
+}
+
+impl<T> Default for ByName<T> {
+    fn default() -> Self {
+        Self { all: Vec::new() }
+    }
+}
+
+impl<T: Scoped> ByName<T> {
+    /// These, in the order of their names.
+    pub fn build(objects: impl IntoIterator<Item = Arc<T>>) -> Self {
+        let mut all: Vec<_> = objects.into_iter().collect();
+        all.sort_by(|one, other| one.name().cmp(other.name()));
+        Self { all }
+    }
+
+    /// Whether there is none.
+    pub const fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// The object of this name.
+    pub fn get(&self, name: &str) -> Option<&Arc<T>> {
+        self.all.binary_search_by(|object| object.name().cmp(name)).ok().and_then(|at| self.all.get(at))
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<T>> {
+        self.all.iter()
+    }
+}
+
+impl<T: Clone> ByName<T> {
+    /// A copy that shares no memory with it.
+    #[must_use]
+    pub fn detached(&self) -> Self {
+        Self { all: self.all.iter().map(|object| Arc::new((**object).clone())).collect() }
+    }
+}
+
 /// The objects that a request concerns.
 #[derive(Debug)]
 pub struct Concerned<'s, T> {

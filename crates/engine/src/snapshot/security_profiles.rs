@@ -6,12 +6,11 @@ use admission::field::ErrorList;
 use admission::format::selector::Selector;
 
 use super::policies::{Policies, Policy, Record};
-use super::scope::Scoped;
+use super::scope::{ByName, Scoped};
 use super::table::Table;
 use crate::plugins::api::PluginStatus;
 use crate::podsecurityprofile::api::{KIND, PodSecurityProfile};
 use crate::podsecurityprofile::compiled::CompiledProfile;
-use crate::podsecurityprofile::index::Profiles;
 use crate::sidecarset::api::Metadata;
 
 /// One `PodSecurityProfile`.
@@ -25,7 +24,7 @@ pub type ProfileList = Policies<PodSecurityProfile>;
 
 impl Policy for PodSecurityProfile {
     type Compiled = CompiledProfile;
-    type View = Profiles;
+    type View = ByName<CompiledProfile>;
 
     const KIND: &'static str = KIND;
 
@@ -41,8 +40,8 @@ impl Policy for PodSecurityProfile {
         CompiledProfile::compile(self)
     }
 
-    fn view(all: impl Iterator<Item = Arc<CompiledProfile>>) -> Profiles {
-        Profiles::build(all)
+    fn view(all: impl Iterator<Item = Arc<CompiledProfile>>) -> Self::View {
+        ByName::build(all)
     }
 }
 

@@ -17,7 +17,6 @@ use serde_json::Value;
 use self::sorting::Sorted;
 use crate::limitrange;
 use crate::limitrange::compiled::CompiledRange;
-use crate::limitrange::index::LimitRanges;
 use crate::offline::admit::{self, Admitted, Creation, Questions};
 use crate::offline::manifest::Manifest;
 use crate::plugins::compiled::CompiledPlugin;
@@ -26,7 +25,6 @@ use crate::plugins::placement::Placement;
 use crate::plugins::validation;
 use crate::podsecurityprofile;
 use crate::podsecurityprofile::compiled::CompiledProfile;
-use crate::podsecurityprofile::index::Profiles;
 use crate::sidecarset::allow_list::AllowList;
 use crate::sidecarset::api::{KIND, SidecarSet};
 use crate::sidecarset::compiled::{CompiledSet, is_canary};
@@ -37,6 +35,7 @@ use crate::snapshot::configuration::{ALLOW_LIST_KEY, CONFIG_MAP, Configuration, 
 use crate::snapshot::namespace::{KnownNamespace, Namespaces};
 use crate::snapshot::pinned::PinnedForms;
 use crate::snapshot::revisions::RevisionIndex;
+use crate::snapshot::scope::ByName;
 use crate::snapshot::{Exclusion, Snapshot};
 
 /// How unknown fields are treated, as by kubectl's flag of that name.
@@ -138,13 +137,13 @@ pub fn load(manifests: &[Manifest], reading: Reading<'_>) -> Result<Loaded, Unus
     let with_uids = compiled.iter().map(|set| (set, uid(set).unwrap_or_default()));
     let pinned = Arc::new(PinnedForms::default().next(with_uids, &empty.revisions));
     let (sets_index, plugin_index) = (SetIndex::build(compiled), PluginIndex::build(switched_on));
-    let limit_ranges = Arc::new(LimitRanges::build(bounding));
+    let limit_ranges = Arc::new(ByName::build(bounding));
     let snapshot = Snapshot {
         generation: 1,
         sets: Arc::new(sets_index),
         plugins: Arc::new(plugin_index),
         limit_ranges,
-        security_profiles: Arc::new(Profiles::build(judging)),
+        security_profiles: Arc::new(ByName::build(judging)),
         pinned,
         ..empty
     };
