@@ -39,6 +39,7 @@ mod helm;
 mod helm_upgrade;
 #[allow(dead_code, reason = "shared with the tests of availability, which store all of it")]
 mod hostile_objects;
+mod hot_upgrade;
 mod image_policy;
 #[path = "../server/image_reviewer.rs"]
 #[allow(dead_code, reason = "the tests of the server have more of it do more")]

@@ -18,7 +18,7 @@ use crate::sidecarset::controller::bar::Bar;
 use crate::sidecarset::controller::evicted::Answer;
 use crate::sidecarset::controller::eviction::{self, Evicted, no_help};
 use crate::sidecarset::controller::facts::hashed;
-use crate::sidecarset::controller::pod_patch::patch;
+use crate::sidecarset::controller::pod_patch::{hand_over_of, patch};
 use crate::sidecarset::controller::pods::PodKey;
 use crate::sidecarset::controller::resize::NotResized;
 use crate::sidecarset::controller::upgradable::{bar_of, barred, condition, kept};
@@ -150,7 +150,7 @@ impl PodChanger {
             Ok(InPlace::OpenKruise) => return Outcome::OpenKruise,
             Err(unserved) => return Outcome::Failed(unserved.to_string()),
         };
-        if change.is_empty() {
+        if change.is_empty() && change.hand_over == hand_over_of(&pod, &set.name) {
             drop(self.note(key, &pod, &set.name, None).await);
             return Outcome::HasIt;
         }
@@ -252,7 +252,7 @@ impl PodChanger {
     }
 
     /// The pod of this uid as it is stored, with fields that this build does not know; nothing where it is gone or ends.
-    async fn read(&self, key: &PodKey, uid: u64) -> Result<Option<Value>, Failure> {
+    pub(super) async fn read(&self, key: &PodKey, uid: u64) -> Result<Option<Value>, Failure> {
         let url = format!("/api/v1/namespaces/{}/pods/{}", key.namespace, key.name);
         let request = Request::get(url).body(Vec::new()).map_err(|error| Failure::NoAnswer(error.to_string()))?;
         let pod = in_time(self.client.request::<Value>(request)).await?;

@@ -37,6 +37,8 @@ pub struct Found<'f> {
     pub barred: &'f Barred,
     /// What is remembered of pods.
     pub memory: &'f Memory,
+    /// How many pods are in the middle of a hot upgrade, and the first of them.
+    pub upgrading: (usize, Option<&'f PodKey>),
     /// The first pod that lacks the set and stays as it is.
     pub uninjected: Option<&'f PodKey>,
     /// Whether injection is paused.
@@ -258,6 +260,7 @@ mod tests {
             waits: Waits::Done,
             barred: NONE,
             memory,
+            upgrading: (0, None),
             uninjected: None,
             paused: false,
             no_revision: None,

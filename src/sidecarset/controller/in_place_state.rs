@@ -4,7 +4,7 @@
 //! The annotation has `OpenKruise`'s form, under our own domain. Where `OpenKruise` keeps the ID of the image alone, this keeps that of
 //! the container too: a new tag of the same image never gets another image ID.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -45,6 +45,9 @@ pub struct InPlaceState {
     pub was_ready: bool,
     /// The containers whose image, requests or limits were changed, as they were before.
     pub last_container_statuses: BTreeMap<String, LastStatus>,
+    /// The containers that were started in a hot upgrade and take over once they serve.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub hand_over: BTreeSet<String>,
 }
 
 /// What a container was before.
@@ -123,11 +126,11 @@ fn in_full(image: &str) -> String {
 
 /// The sets for which a rollout took the pod down that served, whatever form of them it has by now.
 pub fn touched(annotation: &str) -> BTreeSet<String> {
-    let states = serde_json::from_str::<BTreeMap<String, InPlaceState>>(annotation).unwrap_or_default();
-    states.into_iter().filter(|(_, state)| state.was_ready).map(|(set, _)| set).collect()
+    states(annotation).into_iter().filter(|(_, state)| state.was_ready).map(|(set, _)| set).collect()
 }
 
-/// The sets with a container that does not run yet what the pod asks for, or does not serve with it. `requested` is that by container, and
+/// The sets with a container that does not run yet what the pod asks for, or does not serve with it, and those in the middle of a hot
+/// upgrade. `requested` is that by container, and
 /// `is_refused` whether the kubelet says that it does not resize the pod. An annotation that cannot be read counts as none: a user who may
 /// write it can make this pod take a place in the budget of its sets, until it is overdue.
 pub fn unsettled<'s>(
@@ -136,14 +139,64 @@ pub fn unsettled<'s>(
     statuses: impl Iterator<Item = &'s ContainerStatus>,
     is_refused: bool,
 ) -> BTreeSet<String> {
+    let is_there = |name: &String| requested.contains_key(name.as_str());
+    let is_still = is_still(requested, statuses, is_refused);
+    let is_unsettled = |state: &InPlaceState| {
+        state.hand_over.iter().any(is_there) || state.last_container_statuses.iter().any(&is_still)
+    };
+    let sets = states(annotation).into_iter().filter(|(_, state)| is_unsettled(state));
+    sets.map(|(set, _)| set).collect()
+}
+
+/// The containers that were started in a hot upgrade and are there, by their sets.
+pub fn started(annotation: &str, requested: &BTreeMap<&str, Requested<'_>>) -> BTreeMap<String, BTreeSet<String>> {
+    let there = |(set, mut state): (String, InPlaceState)| {
+        state.hand_over.retain(|name| requested.contains_key(name.as_str()));
+        (!state.hand_over.is_empty()).then_some((set, state.hand_over))
+    };
+    states(annotation).into_iter().filter_map(there).collect()
+}
+
+/// The same, of the sets whose containers run what the pod asks for and serve with it: these may take over.
+pub fn due<'s>(
+    annotation: &str,
+    requested: &BTreeMap<&str, Requested<'_>>,
+    statuses: impl Iterator<Item = &'s ContainerStatus>,
+    is_refused: bool,
+) -> BTreeMap<String, BTreeSet<String>> {
+    let mut started = started(annotation, requested);
+    if started.is_empty() {
+        return started;
+    }
+    let statuses: Vec<&ContainerStatus> = statuses.collect();
+    let serving: HashSet<&str> =
+        statuses.iter().filter(|status| status.ready == Some(true)).map(|status| status.name.as_str()).collect();
+    let is_still = is_still(requested, statuses.into_iter(), is_refused);
+    let states = states(annotation);
+    started.retain(|set, names| {
+        let settled = |state: &InPlaceState| !state.last_container_statuses.iter().any(&is_still);
+        states.get(set).is_some_and(settled) && names.iter().all(|name| serving.contains(name.as_str()))
+    });
+    started
+}
+
+/// Whether a container is what it was before, or does not serve.
+fn is_still<'s>(
+    requested: &BTreeMap<&str, Requested<'_>>,
+    statuses: impl Iterator<Item = &'s ContainerStatus>,
+    is_refused: bool,
+) -> impl Fn((&String, &LastStatus)) -> bool {
     let statuses: HashMap<&str, &ContainerStatus> = statuses.map(|status| (status.name.as_str(), status)).collect();
-    let is_still = |(name, last): (&String, &LastStatus)| {
+    move |(name, last)| {
         let Some(requested) = requested.get(name.as_str()) else { return false };
         let is_still =
             |status: &&ContainerStatus| status.ready == Some(false) || last.is_still(status, *requested, is_refused);
         statuses.get(name.as_str()).is_none_or(is_still)
-    };
-    with_container(annotation, is_still)
+    }
+}
+
+fn states(annotation: &str) -> BTreeMap<String, InPlaceState> {
+    serde_json::from_str(annotation).unwrap_or_default()
 }
 
 /// The sets with a container that a rollout has resized, and that does not run with what the pod asks for.
@@ -163,8 +216,7 @@ pub fn unresized<'s>(
 }
 
 fn with_container(annotation: &str, is_it: impl Fn((&String, &LastStatus)) -> bool) -> BTreeSet<String> {
-    let states = serde_json::from_str::<BTreeMap<String, InPlaceState>>(annotation).unwrap_or_default();
-    let sets = states.into_iter().filter(|(_, state)| state.last_container_statuses.iter().any(&is_it));
+    let sets = states(annotation).into_iter().filter(|(_, state)| state.last_container_statuses.iter().any(&is_it));
     sets.map(|(set, _)| set).collect()
 }
 
@@ -263,6 +315,51 @@ mod tests {
             let status =
                 json!([{"name": "c", "image": "proxy:2", "imageID": "id2", "containerID": "c2", "ready": ready}]);
             assert_eq!(is_settled(&old, &status), settled, "{ready}");
+        }
+    }
+
+    /// The part of case 97 about hot upgrades: a container of another kind is done, and the pair goes from step to step.
+    #[test]
+    fn case_97_a_pair_is_settled_when_the_new_container_has_taken_over_and_the_old_one_waits() {
+        let state = |hand_over: &[&str], names: &[&str]| {
+            let last = |name: &&str| ((*name).to_owned(), json!({"image": "old", "imageID": "i", "containerID": name}));
+            let last: serde_json::Map<_, _> = names.iter().map(last).collect();
+            json!({"a": {"lastContainerStatuses": last, "handOver": hand_over}}).to_string()
+        };
+        let new = |name: &str, ready: serde_json::Value| json!({"name": name, "image": "new", "imageID": "j", "containerID": format!("{name}-new"), "ready": ready});
+        let old =
+            |name: &str| json!({"name": name, "image": "old", "imageID": "i", "containerID": name, "ready": true});
+        let requested = Requested { image: "new", resources: None };
+        let requested = BTreeMap::from(["cold", "hot-1", "hot-2"].map(|name| (name, requested)));
+        let started = state(&["hot-2"], &["cold", "hot-2"]);
+        let handed_over = state(&[], &["cold", "hot-2", "hot-1"]);
+        for (case, annotation, statuses, is_settled, is_due) in [
+            ("nothing begun", &started, json!([old("cold"), old("hot-2")]), false, false),
+            ("cold done", &started, json!([new("cold", json!(true)), old("hot-2")]), false, false),
+            ("hot done", &started, json!([old("cold"), new("hot-2", json!(true))]), false, false),
+            ("not ready", &started, json!([new("cold", json!(true)), new("hot-2", json!(false))]), false, false),
+            ("not known", &started, json!([new("cold", json!(true)), new("hot-2", json!(null))]), false, false),
+            ("both done", &started, json!([new("cold", json!(true)), new("hot-2", json!(true))]), false, true),
+            (
+                "taken over",
+                &handed_over,
+                json!([new("cold", json!(true)), new("hot-2", json!(true)), old("hot-1")]),
+                false,
+                false,
+            ),
+            (
+                "all done",
+                &handed_over,
+                json!([new("cold", json!(true)), new("hot-2", json!(true)), new("hot-1", json!(true))]),
+                true,
+                false,
+            ),
+            ("of a container that is not there", &state(&["hot-3"], &[]), json!([]), true, false),
+        ] {
+            let statuses: Vec<ContainerStatus> = serde_json::from_value(statuses).unwrap();
+            let unsettled = unsettled(annotation, &requested, statuses.iter(), false);
+            let due = due(annotation, &requested, statuses.iter(), false);
+            assert_eq!((unsettled.is_empty(), !due.is_empty()), (is_settled, is_due), "{case}");
         }
     }
 

@@ -51,6 +51,12 @@ impl Members {
         Self { to_repair, ..self }
     }
 
+    /// How many pods are in the middle of a hot upgrade of the set, and the first of them.
+    pub fn upgrading(&self, set: &str) -> (usize, Option<&PodKey>) {
+        let upgrading = || self.carrying.iter().filter(|(_, pod)| pod.is_upgrading(set)).map(|(key, _)| key);
+        (upgrading().count(), upgrading().next())
+    }
+
     /// All that a rollout may change or replace.
     pub fn all(&self) -> Cow<'_, [Member]> {
         if self.to_repair.is_empty() {

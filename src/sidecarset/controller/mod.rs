@@ -13,6 +13,7 @@ pub mod evicted;
 mod eviction;
 pub mod evictions;
 pub mod facts;
+mod hand_over;
 pub mod history;
 pub mod in_place_state;
 pub mod injection_counts;
@@ -204,6 +205,7 @@ impl Controller {
                 waits: rolled.waits,
                 barred: &rolled.barred,
                 memory: &memory,
+                upgrading: members.upgrading(name),
                 // Those that no rollout replaces are named as what only a new pod can follow.
                 uninjected: members.uninjected.1.as_ref().filter(|_| !self.rollouts.strategy(compiled).repairs_now()),
                 paused: compiled.paused,

@@ -1,6 +1,6 @@
 //! What a change of a pod is written as.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -19,7 +19,7 @@ use engine::sidecarset::compiled::CompiledSet;
 pub(super) fn patch(pod: &Value, set: &CompiledSet, change: &Change, takes_place: bool, now: Timestamp) -> Value {
     let mut annotations: BTreeMap<&str, String> =
         change.annotations.iter().map(|(key, value)| (key.as_str(), value.clone())).collect();
-    if !change.images.is_empty() {
+    if !change.images.is_empty() || change.hand_over != hand_over_of(pod, &set.name) {
         annotations.insert(IN_PLACE_STATE, in_place_state(pod, set, change, takes_place, now));
     }
     let mut patch = json!({"metadata": version_of(pod)});
@@ -67,6 +67,20 @@ fn container<'v>(pod: &'v Value, list: &str, name: &str) -> Option<&'v Value> {
     containers.find(|container| container.get("name").and_then(Value::as_str) == Some(name))
 }
 
+/// The containers that are to take over from others of the set, as the pod says.
+pub(super) fn hand_over_of(pod: &Value, set: &str) -> BTreeSet<String> {
+    states(pod).get(set).map(state).unwrap_or_default().hand_over
+}
+
+fn states(pod: &Value) -> BTreeMap<String, Value> {
+    let text = pod.get("metadata").and_then(|metadata| metadata.get("annotations")?.get(IN_PLACE_STATE)?.as_str());
+    text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+}
+
+fn state(value: &Value) -> InPlaceState {
+    <InPlaceState as Deserialize>::deserialize(value).unwrap_or_default()
+}
+
 /// The annotation with what the containers were that change now. What it says of other sets stays.
 pub(super) fn in_place_state(
     pod: &Value,
@@ -75,13 +89,8 @@ pub(super) fn in_place_state(
     takes_place: bool,
     now: Timestamp,
 ) -> String {
-    let text = pod.get("metadata").and_then(|metadata| metadata.get("annotations")?.get(IN_PLACE_STATE)?.as_str());
-    let mut of_sets: BTreeMap<String, Value> =
-        text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-    let earlier = of_sets
-        .get(&set.name)
-        .and_then(|state| <InPlaceState as Deserialize>::deserialize(state).ok())
-        .unwrap_or_default();
+    let mut of_sets = states(pod);
+    let earlier = of_sets.get(&set.name).map(state).unwrap_or_default();
     let is_same_form = earlier.revision == set.hash;
     let was_ready = if change.restarts() { takes_place || is_ready(pod) } else { earlier.was_ready };
     let last_container_statuses = last_statuses(pod, change, &earlier.last_container_statuses, is_same_form);
@@ -90,6 +99,7 @@ pub(super) fn in_place_state(
         update_timestamp: whole_seconds(now).0.to_string(),
         was_ready,
         last_container_statuses,
+        hand_over: change.hand_over.clone(),
     };
     of_sets.insert(set.name.clone(), json!(state));
     json!(of_sets).to_string()
@@ -111,7 +121,10 @@ fn last_statuses(
         let status = statuses.iter().find(|status| status.name == name);
         status.map(|status| LastStatus::of(status, image.unwrap_or_default(), earlier.get(name))).unwrap_or_default()
     };
-    let mut all = if is_same_form { earlier.clone() } else { BTreeMap::new() };
+    // Of a hot upgrade in its middle what was begun stays too, whatever the form: it ends with the container that was started.
+    let is_begun = |name: &String| is_same_form || change.hand_over.contains(name);
+    let begun = earlier.iter().filter(|(name, _)| is_begun(name));
+    let mut all: BTreeMap<String, LastStatus> = begun.map(|(name, last)| (name.clone(), last.clone())).collect();
     for new in &change.images {
         let before = all.remove(&new.container).unwrap_or_default();
         let last = last(new.list, &new.container);

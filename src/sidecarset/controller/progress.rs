@@ -1,6 +1,6 @@
 //! How far the rollout of a set is, and what it waits for, in words.
 
-use crate::sidecarset::controller::conditions::{Found, shortened};
+use crate::sidecarset::controller::conditions::{Found, named, shortened};
 use crate::sidecarset::controller::count::Counts;
 use crate::sidecarset::rollout::{EvictionsWait, Waits};
 
@@ -12,7 +12,14 @@ pub fn of(found: &Found<'_>) -> (&'static str, &'static str, String) {
         None if uninjected_pods > 0 => format!(", and {uninjected_pods} selected pods lack the set"),
         _ => String::new(),
     };
-    let so_far = format!("{updated_pods} of {matched_pods} pods carry the current form{lacking}");
+    let upgrading = match found.upgrading {
+        (pods @ 1.., Some(first)) => {
+            let what = "a new container has not taken over yet (hot upgrade)";
+            format!("; in {pods} pods {what}, {} first", named(first))
+        }
+        _ => String::new(),
+    };
+    let so_far = format!("{updated_pods} of {matched_pods} pods carry the current form{lacking}{upgrading}");
     match &found.waits {
         Waits::Done if updated_ready_pods == matched_pods => {
             ("True", "Complete", format!("{so_far}, and all of them are ready."))
@@ -136,6 +143,7 @@ mod tests {
                 waits,
                 barred: &barred,
                 memory: &memory,
+                upgrading: (0, None),
                 uninjected: None,
                 paused: false,
                 no_revision: None,

@@ -73,7 +73,11 @@ pub struct PodRecord {
     buckets: Box<[u16]>,
     /// Of these, the ones with containers whose image a rollout changed and that do not run it yet.
     pub unsettled: SomeSets,
-    /// Of these, the ones with containers that a rollout resized, and that the kubelet does not give what they ask for.
+    /// Of these, the ones in the middle of a hot upgrade.
+    pub upgrading: SomeSets,
+    /// Of these, the ones whose new containers serve and can take over.
+    pub due: SomeSets,
+    /// Of the sets in the pod, the ones with containers that a rollout resized, and that the kubelet does not give what they ask for.
     pub unresized: SomeSets,
     /// Of these, the ones for which a rollout took the pod down.
     pub touched: SomeSets,
@@ -107,6 +111,7 @@ impl PodRecord {
         if records.is_mirror || (carried.sets.is_empty() && !active && !may_be_evicted) {
             return None;
         }
+        let (upgrading, due) = pod.upgrading(&carried.sets);
         let (labels, some_labels_left_out) = labels(pod, wanted, MAX_BYTES.saturating_sub(carried.sets.bytes()));
         Some(Self {
             labels,
@@ -116,6 +121,8 @@ impl PodRecord {
             platform: pod.platform(),
             skip: records.skip.clone(),
             unsettled: pod.unsettled(&carried.sets),
+            upgrading,
+            due,
             unresized: pod.unresized(&carried.sets),
             touched: pod.touched(&carried.sets),
             refused: pod.refused(&carried.sets),
@@ -148,6 +155,16 @@ impl PodRecord {
     /// Whether every container of the set runs the image that the pod asks for.
     pub fn is_settled(&self, set: &str) -> bool {
         !self.unsettled.has(&self.carried, set)
+    }
+
+    /// Whether a container of the set was started in a hot upgrade and has not taken over yet.
+    pub fn is_upgrading(&self, set: &str) -> bool {
+        self.upgrading.has(&self.carried, set)
+    }
+
+    /// Whether it serves by now, so that it can take over.
+    pub fn is_due(&self, set: &str) -> bool {
+        self.due.has(&self.carried, set)
     }
 
     /// Whether a rollout took the pod down for the set: it was ready then.

@@ -150,6 +150,7 @@ impl Rollouts {
         self.verify(set).await;
         let memory = self.memory(&set.name);
         let strategy = self.strategy(set);
+        let end_again = self.hand_over(rollout, &strategy, &is_current).await;
         let Next { update, waits, untold } = match self.plan(rollout, &strategy, &memory).await {
             Ok(next) => next,
             // Without the budgets nothing is touched.
@@ -168,7 +169,7 @@ impl Rollouts {
         let owners = || rollout.members.all().iter().map(|(_, pod)| pod.facts.owner).collect();
         let barred = if strategy.evicts() { evictions.barred(set, &owners()) } else { Barred::default() };
         let again = again(&waits, &memory, evictions.are_of(&set.name), Instant::now());
-        let again = [again, tell_again(untold.len(), are_told)].into_iter().flatten().min();
+        let again = [again, tell_again(untold.len(), are_told), end_again].into_iter().flatten().min();
         Result { waits, barred, again }
     }
 

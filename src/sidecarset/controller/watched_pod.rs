@@ -10,13 +10,14 @@ use serde::de::IgnoredAny;
 
 use crate::names::UPGRADABLE;
 use crate::sidecarset::controller::carried::MAX_SETS;
-use crate::sidecarset::controller::in_place_state::{ContainerStatus, touched, unresized, unsettled};
+use crate::sidecarset::controller::in_place_state::{ContainerStatus, due, started, touched, unresized, unsettled};
 use crate::sidecarset::controller::packed::Packed;
 use crate::sidecarset::controller::records::Records;
 use crate::sidecarset::controller::requested::{Requested, Resources};
 use crate::watch::partial::Partial;
 use engine::sidecarset::affinity::Affinity;
 use engine::sidecarset::compiled::CompiledSet;
+use engine::sidecarset::hot_upgrade::{Pair, names};
 use engine::sidecarset::platform::{Platform, WINDOWS_BUILD};
 use engine::sidecarset::sameness::is_image_of;
 use engine::sidecarset::workload::{OfPod, TEMPLATE_HASH_LABEL, Workload};
@@ -155,12 +156,46 @@ impl WatchedPod {
         self.annotations.as_ref()?.in_place_state.as_deref()
     }
 
-    /// Whether each container of the set that is in the pod has the set's image.
+    /// Whether each container of the set that is in the pod has the set's image, or of a pair one of the two while it is upgraded.
     pub(super) fn has_images_of(&self, set: &CompiledSet) -> bool {
         let images: BTreeMap<&str, &str> = self.containers().map(|it| (it.name.as_str(), it.image.as_str())).collect();
-        set.pieces().all(|piece| {
-            images.get(piece.name.as_str()).is_none_or(|image| is_image_of(&piece.image, image, &set.allowed))
-        })
+        let is_upgraded = !set.pairs.is_empty() && self.started().contains_key(&set.name);
+        let mut in_pairs = BTreeSet::new();
+        let has_pair = |pair: &Pair, in_pairs: &mut BTreeSet<String>| {
+            let [first, second] = names(&pair.name);
+            let both = images.get(first.as_str()).zip(images.get(second.as_str()));
+            let is_right = both.is_none_or(|(one, other)| pair.has([one, other], is_upgraded, &set.allowed));
+            in_pairs.extend([first, second]);
+            is_right
+        };
+        set.pairs.iter().all(|pair| has_pair(pair, &mut in_pairs))
+            && set.pieces().filter(|piece| !in_pairs.contains(&piece.name)).all(|piece| {
+                images.get(piece.name.as_str()).is_none_or(|image| is_image_of(&piece.image, image, &set.allowed))
+            })
+    }
+
+    fn started(&self) -> BTreeMap<String, BTreeSet<String>> {
+        self.in_place_state().map(|state| started(state, &self.requested())).unwrap_or_default()
+    }
+
+    /// By set, the containers that were started in a hot upgrade and may take over, as they serve.
+    pub(super) fn due(&self) -> BTreeMap<String, BTreeSet<String>> {
+        let Some(state) = self.in_place_state() else { return BTreeMap::new() };
+        let statuses = self.status.iter().flat_map(PodStatus::containers);
+        due(state, &self.requested(), statuses, self.refused_resize().is_some())
+    }
+
+    /// The sets among these in the middle of a hot upgrade, and those of them that can end it.
+    pub(super) fn upgrading(&self, carried: &Packed) -> (SomeSets, SomeSets) {
+        let started = self.started();
+        if started.is_empty() {
+            return (SomeSets::default(), SomeSets::default());
+        }
+        let due = self.due();
+        (
+            SomeSets::of(carried, |set, _| started.contains_key(set)),
+            SomeSets::of(carried, |set, _| due.contains_key(set)),
+        )
     }
 
     pub(super) fn is_in_phase(&self, phases: &[&str]) -> bool {

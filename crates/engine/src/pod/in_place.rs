@@ -9,6 +9,7 @@ use admission::Unserved;
 use serde_json::Value;
 
 use crate::pod::decoded::Decoded;
+use crate::pod::hot_upgrade::HotUpgrade;
 use crate::pod::older_amounts::left_over;
 use crate::pod::resize::{self, NewAmounts};
 use crate::pod::select::{Fitted, Selection, fitted, injection, selected};
@@ -16,7 +17,7 @@ use crate::pod::view::PodView;
 use crate::reasons;
 use crate::sidecarset::api::RawObject;
 use crate::sidecarset::compiled::CompiledSet;
-use crate::sidecarset::hot_upgrade::WORKING_ANNOTATION;
+use crate::sidecarset::hot_upgrade;
 use crate::sidecarset::injection::{Amounts, INJECTED_ANNOTATION, Injection, List};
 use crate::sidecarset::resources::OwnDefaults;
 use crate::sidecarset::sameness::is_image_of;
@@ -45,6 +46,9 @@ pub struct Change {
     pub resources: Vec<NewAmounts>,
     /// Annotations with their new values, the record [`INJECTED_ANNOTATION`] among them.
     pub annotations: Vec<(String, String)>,
+    /// Containers that have their new image, now or before, and take over from others once they serve: the change is half of a hot
+    /// upgrade, and [`hand_over`] is the other half.
+    pub hand_over: BTreeSet<String>,
 }
 
 impl Change {
@@ -122,10 +126,38 @@ pub fn in_place(pod: &Value, namespace: &str, set: &str, snapshot: &Snapshot) ->
         Ok(Some(annotations))
     })?;
     Ok(match annotations {
-        Ok(Some(annotations)) => InPlace::Change(Change { annotations, ..change }),
+        Ok(Some(annotations)) => {
+            let annotations = change.annotations.into_iter().chain(annotations).collect();
+            InPlace::Change(Change { annotations, ..change })
+        }
         Ok(None) => InPlace::OpenKruise,
         Err(why) => InPlace::NewPodOnly(why),
     })
+}
+
+/// The second half of a hot upgrade: the containers of the set that were `started`, and serve by now, take over from the others of
+/// their pairs. Empty where nothing is left to do. None where the pod is left as it is: as the set does not select it any more, or as it
+/// has an older form of a must, into which only the current form may come.
+///
+/// # Errors
+/// [`Unserved`] when it cannot be decided which sets select the pod.
+pub fn hand_over(
+    pod: &Value,
+    namespace: &str,
+    set: &str,
+    started: &BTreeSet<String>,
+    snapshot: &Snapshot,
+) -> Result<Option<Change>, Unserved> {
+    let change = with_set(pod, namespace, set, snapshot, |injection, compiled| {
+        let is_older = injection.carried().has_older(compiled);
+        let listed: BTreeSet<&str> = injection.carried().containers(&compiled.name).map(|(_, name)| name).collect();
+        let started = started.iter().filter(|name| listed.contains(name.as_str())).cloned().collect();
+        if is_older && compiled.is_must() {
+            return Err("the pod has an older form".to_owned());
+        }
+        Ok(HotUpgrade::of(pod).handed_over(compiled, &started))
+    })?;
+    Ok(change.ok())
 }
 
 /// Calls `f` with the pod and the set as the pod gets it; says why it gets none.
@@ -150,15 +182,13 @@ fn with_set<T>(
             *selection = Selection::Selected;
         }
     }
-    let Fitted { sets, selections, .. } = fitted(view, &text, all, Amounts::Computed(OwnDefaults::default()), snapshot);
+    let amounts = (Amounts::Computed(OwnDefaults::default()), Some(view));
+    let Fitted { sets, selections, .. } = fitted(view, &text, all, amounts, snapshot);
     let found = sets.iter().zip(&selections).find(|(candidate, _)| candidate.name == set);
     let Some((compiled, selection)) = found else {
         return Ok(Err("the set does not select the pod".to_owned()));
     };
     Ok(match selection {
-        Selection::Selected if compiled.metadata.iter().any(|piece| piece.key == WORKING_ANNOTATION) => {
-            Err("the set has containers with a hot upgrade, which this build does not do in running pods".to_owned())
-        }
         Selection::Selected => {
             let mut injection = injection(view, &text, &sets, &selections);
             // As at creation: what an earlier set of the pod does to its annotations, a later one does not undo.
@@ -185,7 +215,8 @@ fn containers_of(
 ) -> Result<Change, String> {
     let recorded = injection.carried().containers(&set.name);
     let listed: BTreeSet<(&str, &str)> = recorded.map(|(list, name)| (list.field(), name)).collect();
-    let mut change = Change::default();
+    let in_pairs: BTreeSet<String> = set.pairs.iter().flat_map(|pair| hot_upgrade::names(&pair.name)).collect();
+    let mut change = HotUpgrade::of(pod).begun(set);
     for list in [List::InitContainers, List::Containers] {
         for piece in set.pieces_of(list).iter() {
             let name = piece.name.as_str();
@@ -197,7 +228,7 @@ fn containers_of(
             }
             change.resources.extend(NewAmounts::of(set, piece, list, now).filter(|_| resizes));
             let image = now.get("image").and_then(Value::as_str).unwrap_or_default();
-            if is_image_of(&piece.image, image, &set.allowed) {
+            if in_pairs.contains(name) || is_image_of(&piece.image, image, &set.allowed) {
                 continue;
             }
             if list == List::InitContainers && !piece.needs.is_native_sidecar {

@@ -7,6 +7,7 @@ pub mod anew;
 pub mod borrowed_map;
 pub mod decoded;
 pub mod explain;
+mod hot_upgrade;
 pub mod in_place;
 pub mod limits;
 pub mod mutate;

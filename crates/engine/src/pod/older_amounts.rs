@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::sidecarset::compiled::{CompiledSet, revision_name};
+use crate::sidecarset::hot_upgrade::names;
 use crate::sidecarset::injection::List;
 use crate::sidecarset::pin::RevisionRef;
 use crate::snapshot::Snapshot;
@@ -77,10 +78,14 @@ pub(super) fn left_over(pod: &Value, set: &CompiledSet, hash: &str, snapshot: &S
         .flatten()
         .filter_map(|mut container| Some((container.name.take()?, container)))
         .collect();
+    // A container with a hot upgrade is there twice.
+    let in_set = set.pairs.iter().flat_map(|pair| names(&pair.name).map(|name| (name, &*pair.name)));
+    let in_set: BTreeMap<String, &str> = in_set.collect();
     [List::InitContainers, List::Containers].into_iter().find_map(|list| {
         let in_pod = by_name(pod, list);
         set.pieces_of(list).iter().find_map(|piece| {
-            let (older, found) = (older.get(&piece.name)?, in_pod.get(piece.name.as_str())?.get("resources")?);
+            let older = older.get(&piece.name).or_else(|| older.get(*in_set.get(&piece.name)?))?;
+            let found = in_pod.get(piece.name.as_str())?.get("resources")?;
             let ours = piece.object();
             let mut given = older.amounts(resource_defaults.as_ref());
             let (part, resource) = given.find(|(part, resource)| {

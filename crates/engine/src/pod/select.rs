@@ -94,20 +94,20 @@ pub fn fitted_at_creation<'s>(
     } else {
         OwnDefaults::default()
     };
-    Ok(fitted(pod, body, selected, Amounts::Computed(defaults), snapshot))
+    Ok(fitted(pod, body, selected, (Amounts::Computed(defaults), None), snapshot))
 }
 
-/// The same sets, each as this pod gets it. The pod was read from `body`.
+/// The same sets, each as this pod gets it. The pod was read from `body`. `before` is what it was before it was changed, if it runs.
 pub fn fitted<'s, 'p>(
     pod: &'p PodView<'p>,
     body: &str,
     selected: Selected<'s>,
-    amounts: Amounts<'p>,
+    (amounts, before): (Amounts<'p>, Option<&'p PodView<'p>>),
     snapshot: &Snapshot,
 ) -> Fitted<'s> {
     let coming = selected.iter().filter(|(_, selection)| selection.may_have_come());
     let sets: Vec<&'s CompiledSet> = coming.map(|(set, _)| -> &CompiledSet { set }).collect();
-    let tailor = Tailor::new(pod, sets, amounts, snapshot.minor_version);
+    let tailor = Tailor::new(pod, sets, (amounts, before), snapshot.minor_version);
     let tailored = |(set, selection): (&'s Arc<CompiledSet>, Selection)| match selection {
         Selection::Selected => match tailor.fit(set) {
             Ok(Fit::AsWritten) => (Cow::Borrowed(&**set), Selection::Selected),

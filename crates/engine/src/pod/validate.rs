@@ -79,7 +79,7 @@ fn sets(
     };
     // What was filled in is in the pod by now.
     let amounts = Amounts::Computed(OwnDefaults::default());
-    let Fitted { sets, selections, .. } = fitted(pod, request.body, selected, amounts, snapshot);
+    let Fitted { sets, selections, .. } = fitted(pod, request.body, selected, (amounts, None), snapshot);
     let mut injection = injection(pod, request.body, &sets, &selections);
     let mut report = Report::default();
     for (set, selection) in sets.iter().zip(selections) {

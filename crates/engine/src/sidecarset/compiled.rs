@@ -19,7 +19,7 @@ use crate::sidecarset::api::{
 };
 use crate::sidecarset::app_containers::AppPiece;
 use crate::sidecarset::canonical;
-use crate::sidecarset::hot_upgrade;
+use crate::sidecarset::hot_upgrade::{self, Pair};
 use crate::sidecarset::injection::List;
 use crate::sidecarset::metadata::{self, AnnotationPiece};
 use crate::sidecarset::needs::volume_names;
@@ -80,6 +80,8 @@ pub struct CompiledSet {
     pub init_containers: Pieces,
     /// Containers.
     pub containers: Pieces,
+    /// Those of its containers that are upgraded by a second one.
+    pub pairs: Box<[Pair]>,
     /// Volumes that the containers mount, in order of use.
     pub volumes: Vec<VolumePiece>,
     /// Pull secrets.
@@ -194,6 +196,7 @@ impl CompiledSet {
             entry: entry(&name, &hash, &containers, &init_containers),
             init_containers,
             containers,
+            pairs: hot_upgrade::pairs(spec),
             pod_overrides: spec.pod_overrides.as_ref().map(|written| Box::new(PodOverrides::of(written))),
             job_pods: JobPods::of(spec.job_pods.as_deref()),
             resource_defaults: fillings.defaults,

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::sidecarset::api::{RawObject, SidecarContainer, SidecarSetSpec};
 use crate::sidecarset::metadata::{AnnotationPiece, PatchPolicy};
+use crate::sidecarset::sameness::{AllowedChanges, is_image_of};
 use crate::sidecarset::vocabulary::HOT_UPGRADE;
 
 /// On a pod: JSON, the name of each container with a hot upgrade and that of the one of its two which works.
@@ -22,6 +23,43 @@ pub const VERSION_ALT_PREFIX: &str = concat!("versionalt.sidecarset.", api_domai
 /// Variables of both, and the annotation that each is taken from.
 pub const VARIABLES: [(&str, &str); 2] =
     [("SIDECARSET_VERSION", VERSION_PREFIX), ("SIDECARSET_VERSION_ALT", VERSION_ALT_PREFIX)];
+
+/// A container of a set that is upgraded by a second one, and the images that the two have in a pod, one each.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pair {
+    /// Its name in the set.
+    pub name: Box<str>,
+    /// Image of the one that works.
+    pub image: Box<str>,
+    /// Image of the one that waits.
+    pub empty_image: Box<str>,
+}
+
+impl Pair {
+    /// Whether these are the images of the two, in the order of their names or the other way round; of one alone while it
+    /// `is_handed_over`, as the other one has an older image until the upgrade ends.
+    pub fn has(&self, [first, second]: [&str; 2], is_handed_over: bool, allowed: &AllowedChanges) -> bool {
+        let is = |found: &str, image: &str| is_image_of(image, found, allowed);
+        let works = |one: &str, other: &str| is(one, &self.image) && (is_handed_over || is(other, &self.empty_image));
+        works(first, second) || works(second, first)
+    }
+}
+
+/// The pairs of a set, init containers first.
+pub fn pairs(spec: &SidecarSetSpec) -> Box<[Pair]> {
+    let hot = spec.all_containers().filter(|container| is_hot(&container.0) && !container.name().is_empty());
+    let pair = |container: &SidecarContainer| Pair {
+        name: container.name().into(),
+        image: container.text("image").into(),
+        empty_image: empty_image(&container.0).into(),
+    };
+    hot.map(pair).collect()
+}
+
+/// Whether an annotation of a pod says how far its pairs are: it is written when the pod is created, and by hot upgrades.
+pub fn is_of_pairs(key: &str) -> bool {
+    key == WORKING_ANNOTATION || key.starts_with(VERSION_PREFIX) || key.starts_with(VERSION_ALT_PREFIX)
+}
 
 /// Whether a container is upgraded by a second one.
 pub fn is_hot(container: &RawObject) -> bool {

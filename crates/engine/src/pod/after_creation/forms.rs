@@ -122,6 +122,7 @@ impl Update<'_, '_> {
         let before = |(name, asked): (&&'a str, &Asked)| (asked.sizes != Sizes::Computed).then_some(*name);
         let resized = asked.iter().filter(|(_, asked)| asked.sizes == Sizes::Resized).map(|(name, _)| *name).collect();
         let amounts = Amounts::Kept { before: self.old, sets: asked.iter().filter_map(before).collect(), resized };
+        let amounts = (amounts, Some(self.old));
         let Fitted { sets, selections, .. } = fitted(pod, self.request.body, selected, amounts, self.snapshot);
         let injection = injection(pod, self.request.body, &sets, &selections);
         let mut faults = Faults::new();

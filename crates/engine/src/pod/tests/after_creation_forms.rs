@@ -62,7 +62,7 @@ impl Forms {
     }
 }
 
-fn update(world: &World, sub_resource: &str, old: &Value, new: &Value) -> Reply {
+pub(super) fn update(world: &World, sub_resource: &str, old: &Value, new: &Value) -> Reply {
     let mut review = review("shop", new);
     review["request"]["operation"] = "UPDATE".into();
     review["request"]["subResource"] = sub_resource.into();

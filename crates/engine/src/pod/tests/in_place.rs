@@ -84,7 +84,7 @@ fn what_only_a_new_pod_can_take_is_named() {
         ("one container less", two, json!({}), "the set has no container \"more\" any more"),
         ("an init container", init("a:1"), init("a:2"), "init container \"setup\" has run already"),
         ("a pull secret", json!({}), json!({"imagePullSecrets": [{"name": "s"}]}), "pull secret \"s\" is missing"),
-        ("a hot upgrade", json!({}), hot, "hot upgrade"),
+        ("a hot upgrade from now on", json!({}), hot, "container \"log-1\" is missing"),
     ] {
         let (_, found) = between(before, after);
         let InPlace::NewPodOnly(why) = found else { panic!("{case}: {found:?}") };

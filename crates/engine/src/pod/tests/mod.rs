@@ -15,6 +15,7 @@ mod evasions;
 mod explain;
 mod fit;
 mod hostile;
+mod hot_rounds;
 mod hot_upgrade;
 mod in_place;
 mod jobs;

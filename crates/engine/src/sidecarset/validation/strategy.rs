@@ -8,7 +8,7 @@ use serde::Deserialize as _;
 
 use super::node::Node;
 use super::selectors;
-use crate::sidecarset::vocabulary::{HOT_UPGRADE, NOT_UPDATE, REPAIR_EVICT, REVISION_PARTIAL};
+use crate::sidecarset::vocabulary::{REPAIR_EVICT, REVISION_PARTIAL};
 
 /// Checks `spec.updateStrategy` and `spec.revisionHistoryLimit`.
 pub fn check(spec: &Node<'_>, errors: &mut ErrorList) {
@@ -98,7 +98,7 @@ fn check_scatter(scatter: &Node<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Warnings about containers that no rollout changes, and about pods that are never evicted.
+/// Warnings about pods that are never evicted.
 pub fn warn(spec: &Node<'_>, warnings: &mut Vec<String>) {
     let revision = spec.child("injectionStrategy").child("revision");
     let strategy = spec.child("updateStrategy");
@@ -109,15 +109,5 @@ pub fn warn(spec: &Node<'_>, warnings: &mut Vec<String>) {
             let path = strategy.child(field).path;
             format!("{path}: no pod is evicted while {} gives new pods an older form", revision.path)
         }));
-    }
-    let is_hot = |container: &Node<'_>| container.child("upgradeStrategy").text("upgradeType") == HOT_UPGRADE;
-    let mut containers =
-        ["containers", "initContainers"].into_iter().flat_map(|list| spec.child(list).items().collect::<Vec<_>>());
-    if spec.child("updateStrategy").text("type") != NOT_UPDATE && containers.any(|container| is_hot(&container)) {
-        warnings.push(
-            "spec.updateStrategy: this build does not carry out hot upgrades in running pods; pods keep what they have until they are \
-             created again"
-                .to_owned(),
-        );
     }
 }

@@ -5,6 +5,7 @@
 
 mod jobs;
 mod overrides;
+mod pairs;
 mod resources;
 
 use admission::Reason;
@@ -19,6 +20,7 @@ use self::resources::Targets;
 use crate::pod::view::PodView;
 use crate::sidecarset::api::RawObject;
 use crate::sidecarset::compiled::{CompiledSet, Piece};
+use crate::sidecarset::hot_upgrade::is_of_pairs;
 use crate::sidecarset::injection::{Clash, List};
 
 /// What becomes of a set for one pod.
@@ -41,18 +43,21 @@ pub struct Tailor<'p, 's> {
     ends: bool,
     asked: Asked<'p>,
     targets: Targets<'p, 's>,
+    // The pod before it was changed, if it runs.
+    before: Option<&'p PodView<'p>>,
 }
 
 impl<'p, 's> Tailor<'p, 's> {
-    /// For a pod, the sets that select it, what their amounts follow from, and the minor version of the API server.
+    /// For a pod, the sets that select it, what their amounts follow from, what it was `before` it was changed, if it runs, and the
+    /// minor version of the API server.
     pub fn new(
         pod: &'p PodView<'p>,
         selecting: Vec<&'s CompiledSet>,
-        amounts: Amounts<'p>,
+        (amounts, before): (Amounts<'p>, Option<&'p PodView<'p>>),
         minor: Option<u32>,
     ) -> Self {
         let targets = Targets::new(pod, selecting, amounts);
-        Self { pod, minor, ends: jobs::ends(pod), asked: Asked::read(&pod.metadata), targets }
+        Self { pod, minor, ends: jobs::ends(pod), asked: Asked::read(&pod.metadata), targets, before }
     }
 
     /// The set as the pod gets it.
@@ -69,7 +74,13 @@ impl<'p, 's> Tailor<'p, 's> {
         let is_asked_of = self.asked.concerns(set);
         let kept = |piece: &Piece| self.targets.with_other_image(&set.name, &piece.name, &piece.image);
         let is_kept_of = set.pieces().any(|piece| kept(piece).is_some());
-        if !is_native && !is_asked_of && !is_kept_of && set.pieces().all(|piece| piece.policy.is_none()) {
+        let before = self.before.filter(|_| !set.pairs.is_empty());
+        if before.is_none()
+            && !is_native
+            && !is_asked_of
+            && !is_kept_of
+            && set.pieces().all(|piece| piece.policy.is_none())
+        {
             return Ok(Fit::AsWritten);
         }
         let mut fitted = set.clone();
@@ -96,6 +107,10 @@ impl<'p, 's> Tailor<'p, 's> {
             *piece = piece.with(&object);
         }
         fitted.notes.extend(notes);
+        if let Some(before) = before {
+            pairs::turn(&mut fitted, self.pod, before);
+            fitted.metadata.retain(|piece| !is_of_pairs(&piece.key));
+        }
         if is_native {
             jobs::move_to_native(&mut fitted);
         }

@@ -264,17 +264,6 @@ fn sets_that_can_never_match_are_warned_about() {
 }
 
 #[test]
-fn a_hot_upgrade_that_is_not_carried_out_is_warned_about() {
-    let container = json!({"name": "log", "image": "log:1", "upgradeStrategy": {"upgradeType": "HotUpgrade", "hotUpgradeEmptyImage": "e:1"}});
-    let expected = "spec.updateStrategy: this build does not carry out hot upgrades in running pods; pods keep what they have until \
-                    they are created again";
-    let judged =
-        |strategy: Value| judged(&set(&json!({"containers": [container], "updateStrategy": strategy})), &world(&[]));
-    assert_eq!(judged(json!({"type": "RollingUpdate"})), (String::new(), vec![expected.to_owned()]));
-    assert_eq!(judged(json!({"type": "NotUpdate"})), (String::new(), vec![]));
-}
-
-#[test]
 fn set_of_absurd_size_is_refused_whole_and_gets_no_defaults() {
     let object = set(&json!({"containers": [{"name": "a", "env": vec![json!({}); 30_000]}]}));
     assert_eq!(defaulted(&object), object);
