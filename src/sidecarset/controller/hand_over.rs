@@ -13,7 +13,7 @@ use kube::api::Patch;
 use serde::Deserialize as _;
 
 use crate::field_managers::{SIDECARSET, patching};
-use crate::sidecarset::controller::change::{Outcome, PodChanger, in_time};
+use crate::sidecarset::controller::change::{PodChanger, PodOutcome, in_time};
 use crate::sidecarset::controller::members::Member;
 use crate::sidecarset::controller::pod_patch::patch;
 use crate::sidecarset::controller::record::PodRecord;
@@ -52,10 +52,10 @@ impl Rollouts {
             while let Some((key, outcome)) = all.next().await {
                 let (namespace, name) = (&*key.namespace, &*key.name);
                 tracing::debug!(namespace, name, ?outcome, "Pod in the middle of a hot upgrade");
-                if let Outcome::Failed(why) = &outcome {
+                if let PodOutcome::Failed(why) = &outcome {
                     tracing::warn!(namespace, name, why, "A hot upgrade cannot be ended, trying again");
                 }
-                if matches!(outcome, Outcome::Failed(_) | Outcome::Stale) {
+                if matches!(outcome, PodOutcome::Failed(_) | PodOutcome::Stale) {
                     again = again.or(Some(PAUSE));
                 }
             }
@@ -70,24 +70,24 @@ fn is_due(set: &CompiledSet, pod: &PodRecord) -> bool {
 }
 
 impl PodChanger {
-    async fn hand_over(&self, set: &CompiledSet, (key, record): &Member, snapshot: &Snapshot) -> Outcome {
+    async fn hand_over(&self, set: &CompiledSet, (key, record): &Member, snapshot: &Snapshot) -> PodOutcome {
         let pod = match self.read(key, record.facts.uid).await {
             Ok(Some(pod)) => pod,
-            Ok(None) => return Outcome::Gone,
+            Ok(None) => return PodOutcome::Gone,
             Err(failure) => return failure.outcome(),
         };
         // As it is stored, which the watch may not have shown yet.
         let due = WatchedPod::deserialize(&pod).ok().and_then(|pod| pod.due().remove(&set.name));
-        let Some(started) = due else { return Outcome::HasIt };
+        let Some(started) = due else { return PodOutcome::HasIt };
         let change = match hand_over(&pod, &key.namespace, &set.name, &started, snapshot) {
             Ok(Some(change)) => change,
-            Ok(None) => return Outcome::HasIt,
-            Err(unserved) => return Outcome::Failed(unserved.to_string()),
+            Ok(None) => return PodOutcome::HasIt,
+            Err(unserved) => return PodOutcome::Failed(unserved.to_string()),
         };
         let patch = patch(&pod, set, &change, record.is_touched(&set.name), Timestamp::now());
         let (params, patch) = (patching(SIDECARSET), Patch::Strategic(&patch));
         match in_time(self.pods(&key.namespace).patch(&key.name, &params, &patch)).await {
-            Ok(_) => Outcome::Changed,
+            Ok(_) => PodOutcome::Changed,
             Err(failure) => failure.outcome(),
         }
     }

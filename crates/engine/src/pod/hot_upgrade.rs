@@ -12,7 +12,7 @@ use crate::pod::in_place::{Change, NewImage};
 use crate::sidecarset::compiled::CompiledSet;
 use crate::sidecarset::hot_upgrade::{Pair, VERSION_ALT_PREFIX, VERSION_PREFIX, WORKING_ANNOTATION, names};
 use crate::sidecarset::injection::{List, RECORD_MAX_BYTES};
-use crate::sidecarset::sameness::{AllowedChanges, is_image_of};
+use crate::sidecarset::sameness::{CompiledAllowedChanges, is_image_of};
 
 /// The version of a container that waits.
 const NO_VERSION: &str = "0";
@@ -36,7 +36,7 @@ struct One<'v> {
 }
 
 impl One<'_> {
-    fn runs(&self, image: &str, allowed: &AllowedChanges) -> bool {
+    fn runs(&self, image: &str, allowed: &CompiledAllowedChanges) -> bool {
         is_image_of(image, self.image, allowed)
     }
 }

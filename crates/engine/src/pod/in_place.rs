@@ -18,7 +18,7 @@ use crate::reasons;
 use crate::sidecarset::api::RawObject;
 use crate::sidecarset::compiled::CompiledSet;
 use crate::sidecarset::hot_upgrade;
-use crate::sidecarset::injection::{Amounts, INJECTED_ANNOTATION, Injection, List};
+use crate::sidecarset::injection::{AmountsSource, INJECTED_ANNOTATION, Injection, List};
 use crate::sidecarset::resources::OwnDefaults;
 use crate::sidecarset::sameness::is_image_of;
 use crate::snapshot::Snapshot;
@@ -182,7 +182,7 @@ fn with_set<T>(
             *selection = Selection::Selected;
         }
     }
-    let amounts = (Amounts::Computed(OwnDefaults::default()), Some(view));
+    let amounts = (AmountsSource::Computed(OwnDefaults::default()), Some(view));
     let Fitted { sets, selections, .. } = fitted(view, &text, all, amounts, snapshot);
     let found = sets.iter().zip(&selections).find(|(candidate, _)| candidate.name == set);
     let Some((compiled, selection)) = found else {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::sidecarset::api::{RawObject, SidecarContainer, SidecarSetSpec};
 use crate::sidecarset::metadata::{AnnotationPiece, PatchPolicy};
-use crate::sidecarset::sameness::{AllowedChanges, is_image_of};
+use crate::sidecarset::sameness::{CompiledAllowedChanges, is_image_of};
 use crate::sidecarset::vocabulary::HOT_UPGRADE;
 
 /// On a pod: JSON, the name of each container with a hot upgrade and that of the one of its two which works.
@@ -38,7 +38,7 @@ pub struct Pair {
 impl Pair {
     /// Whether these are the images of the two, in the order of their names or the other way round; of one alone while it
     /// `is_handed_over`, as the other one has an older image until the upgrade ends.
-    pub fn has(&self, [first, second]: [&str; 2], is_handed_over: bool, allowed: &AllowedChanges) -> bool {
+    pub fn has(&self, [first, second]: [&str; 2], is_handed_over: bool, allowed: &CompiledAllowedChanges) -> bool {
         let is = |found: &str, image: &str| is_image_of(image, found, allowed);
         let works = |one: &str, other: &str| is(one, &self.image) && (is_handed_over || is(other, &self.empty_image));
         works(first, second) || works(second, first)

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::pod::in_place::{Change, InPlace, hand_over, in_place};
 use crate::pod::tests::after_creation_forms::update;
-use crate::testing::{NAMESPACE, World, pod, set};
+use crate::testing::{Cluster, NAMESPACE, pod, set};
 
 const WORKING: &str = "outrider.dev/sidecarset-working-hotupgrade-container";
 
@@ -21,16 +21,16 @@ fn spec(image: &str) -> Value {
     spec_of(image, "empty:1")
 }
 
-fn world(spec: &Value) -> World {
-    World::from_objects(&[set("log", spec.clone())])
+fn cluster(spec: &Value) -> Cluster {
+    Cluster::from_objects(&[set("log", spec.clone())])
 }
 
 fn created(spec: &Value) -> Value {
-    world(spec).mutate(&pod(json!({}))).pod
+    cluster(spec).mutate(&pod(json!({}))).pod
 }
 
 fn begun(pod: &Value, spec: &Value) -> InPlace {
-    in_place(pod, NAMESPACE, "log", &world(spec).snapshot).unwrap()
+    in_place(pod, NAMESPACE, "log", &cluster(spec).snapshot).unwrap()
 }
 
 /// The pod after the next step, and which containers are to take over then.
@@ -43,7 +43,7 @@ fn step(pod: &Value, spec: &Value) -> (Value, BTreeSet<String>) {
 
 /// The pod after these have taken over.
 fn taken_over(pod: &Value, spec: &Value, started: &BTreeSet<String>) -> Value {
-    with(pod, &hand_over(pod, NAMESPACE, "log", started, &world(spec).snapshot).unwrap().unwrap())
+    with(pod, &hand_over(pod, NAMESPACE, "log", started, &cluster(spec).snapshot).unwrap().unwrap())
 }
 
 fn with(pod: &Value, change: &Change) -> Value {
@@ -244,7 +244,7 @@ fn a_pod_with_one_of_the_two_or_without_a_record_of_them_is_for_new_pods_only() 
     for (pod, expected) in [(one, "container \"log-2\" is missing"), (unrecorded, "is not the set's")] {
         let found = begun(&pod, &spec("log:2"));
         assert!(matches!(&found, InPlace::NewPodOnly(why) if why.contains(expected)), "{found:?}");
-        let nothing = hand_over(&pod, NAMESPACE, "log", &names(&["log-2"]), &world(&spec("log:2")).snapshot).unwrap();
+        let nothing = hand_over(&pod, NAMESPACE, "log", &names(&["log-2"]), &cluster(&spec("log:2")).snapshot).unwrap();
         assert_eq!(nothing, Some(Change::default()));
     }
 }
@@ -259,7 +259,7 @@ fn another_tag_that_the_pod_asked_for_stays_with_the_one_that_works() {
     let mut asking = pod(json!({}));
     asking["metadata"]["annotations"] =
         json!({"outrider.dev/overrides": json!({"log-1": {"image": "log:9"}}).to_string()});
-    let made = world(&with_overrides("log:1", "empty:1")).mutate(&asking).pod;
+    let made = cluster(&with_overrides("log:1", "empty:1")).mutate(&asking).pod;
     let (later, started) = step(&made, &with_overrides("log:2", "empty:2"));
     assert_eq!((&*said(&later), started), ("log:9 empty:2 log-1 1 0 0 1", BTreeSet::new()));
 }
@@ -273,8 +273,8 @@ fn of_a_must_each_step_is_allowed_and_nothing_else() {
     };
     let pod = created(&must("log:1"));
     let two = must("log:2");
-    let world = world(&two);
-    let updated = |from: &Value, to: &Value| update(&world, "", from, to).decision;
+    let cluster = cluster(&two);
+    let updated = |from: &Value, to: &Value| update(&cluster, "", from, to).decision;
     let (middle, started) = step(&pod, &two);
     let done = taken_over(&middle, &two, &started);
     assert_eq!(updated(&pod, &middle), Decision::Allowed);
