@@ -66,6 +66,7 @@ mod project_config;
 mod promtool;
 mod recreate;
 mod refusals;
+mod refusing_namespaces;
 mod replicas;
 mod resize;
 mod rollout;

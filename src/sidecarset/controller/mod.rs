@@ -18,6 +18,7 @@ pub mod in_place_state;
 pub mod injection_counts;
 pub mod lacking;
 pub mod ledger;
+mod limits_watch;
 mod locks;
 pub mod members;
 pub mod memory;
@@ -29,6 +30,7 @@ pub mod programmed;
 mod progress;
 pub mod record;
 pub mod records;
+mod refusals;
 pub mod replicas;
 pub mod requested;
 mod resize;
@@ -61,6 +63,7 @@ use crate::sidecarset::controller::locks::locked;
 use crate::sidecarset::controller::members::Members;
 use crate::sidecarset::controller::pod_state_metric::PodStateMetric;
 use crate::sidecarset::controller::pods::PodIndex;
+use crate::sidecarset::controller::refusals::Refusals;
 use crate::sidecarset::controller::replicas::{Knowledge, Replicas};
 use crate::sidecarset::controller::revisions::Revisions;
 use crate::sidecarset::controller::rollout::{Rollout, Rollouts};
@@ -105,6 +108,8 @@ async fn run(context: Context) {
     let pods = Arc::new(Mutex::new(PodIndex::default()));
     let listed = CancellationToken::new();
     let census = PodStateMetric::new(metrics.clone());
+    let (refusals, refusals_known) = (Arc::new(Refusals::default()), CancellationToken::new());
+    let searches = refusals.follow(client.clone(), (&world, &tuning), &queue, refusals_known.clone());
     let api = tuning.api(client.clone());
     let events = watch::run(api, &world, &pods, coverage.clone(), &queue, census, listed.clone());
     let resync = tuning.resync(|| add_all(&queue, watch::all_sets(&world)));
@@ -113,6 +118,8 @@ async fn run(context: Context) {
         let told = async {
             listed.cancelled().await;
             world.published().await;
+            // Else a condition would be another for a moment whenever the leader changes.
+            refusals_known.cancelled().await;
         };
         if term.until_ending(tuning.listed_in_time(NAME, told)).await != Some(true) {
             return;
@@ -129,6 +136,7 @@ async fn run(context: Context) {
             lately: Lately::default(),
             status: StatusWriter::new(client),
             conflicts: Mutex::default(),
+            refusals: Arc::clone(&refusals),
         });
         let reconcile = move |name: Arc<str>| {
             let controller = Arc::clone(&controller);
@@ -139,6 +147,7 @@ async fn run(context: Context) {
     tokio::select! {
         () = events => {}
         () = resync => {}
+        () = searches => {}
         () = reconciles => {}
     }
 }
@@ -155,6 +164,7 @@ struct Controller {
     lately: Lately,
     status: StatusWriter,
     conflicts: Mutex<HashMap<String, Conflicts>>,
+    refusals: Arc<Refusals>,
 }
 
 /// What was found, and in which sets.
@@ -169,6 +179,7 @@ impl Controller {
             self.backoff.forget(name);
             self.lately.forget(name);
             locked(&self.conflicts).remove(name);
+            self.refusals.forget(name);
             return Ok(None);
         };
         // The log has an error for a set that never compiled.
@@ -196,6 +207,7 @@ impl Controller {
         };
         let conflicts = self.conflicts(compiled, &snapshot);
         self.tell_rivals(&conflicts);
+        let refused = self.refusals.of(compiled, &snapshot);
         let memory = self.rollouts.memory(name);
         let status = {
             let memory = locked(&memory);
@@ -211,6 +223,7 @@ impl Controller {
                 knowledge: &knowledge,
                 covered,
                 conflicts: &conflicts,
+                refused: &refused,
             };
             let newest = revision.as_ref().ok().map(|(newest, _)| newest.as_str());
             status::of(&set, compiled, &found, newest, &coverage)

@@ -122,6 +122,7 @@ mod tests {
     use crate::sidecarset::controller::pods::PodKey;
     use crate::sidecarset::controller::record::tests::pod;
     use crate::sidecarset::controller::replicas::Knowledge;
+    use engine::findings::Refused;
 
     #[test]
     fn what_evictions_wait_for_is_said() {
@@ -142,6 +143,7 @@ mod tests {
                 knowledge: &knowledge,
                 covered: None,
                 conflicts: &[],
+                refused: &Refused::default(),
             });
             format!("{status} {reason}: {message}")
         };
