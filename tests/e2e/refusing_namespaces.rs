@@ -114,9 +114,8 @@ fn a_condition_names_the_level_the_range_and_the_quota_that_refuse_new_pods_and_
     room.apply_set(&set("", ", resources: {requests: {cpu: 500m}}"));
     is_admitted(&room);
     // A pod that the set does not select uses the rest.
-    let pod =
-        POD.replace("{app: ROOM}", "{app: other}").replace("'app:1'", "'app:1', resources: {requests: {cpu: 600m}}");
-    room.apply(&pod);
+    let other = POD.replace("name: web", "name: other").replace("app: ROOM", "app: other");
+    room.apply(&other.replace("'app:1'", "'app:1', resources: {requests: {cpu: 600m}}"));
     is_refused(&room, "container logger needs more requests.cpu than is left", "exceeded quota: few");
     room.kubectl_ok(&["delete", "resourcequota", "few"], None);
     is_admitted(&room);

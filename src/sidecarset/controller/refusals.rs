@@ -29,9 +29,11 @@ const SHARE: u32 = 20;
 #[derive(Default)]
 pub struct Refusals {
     limits: Mutex<NamespaceLimits>,
-    // Found for this form.
-    found: Mutex<HashMap<String, (Weak<CompiledSet>, Arc<Refused>)>>,
+    found: Mutex<HashMap<String, Found>>,
 }
+
+/// What was found, and for which form of the set.
+type Found = (Weak<CompiledSet>, Arc<Refused>);
 
 impl Refusals {
     /// Those of a set. What was found for the same form stands until the next search.
