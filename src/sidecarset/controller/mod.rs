@@ -36,6 +36,7 @@ pub mod requested;
 mod resize;
 pub mod revisions;
 mod rollout;
+pub mod rollout_metric;
 mod signs;
 mod states;
 mod status;
@@ -67,6 +68,7 @@ use crate::sidecarset::controller::refusals::Refusals;
 use crate::sidecarset::controller::replicas::{Knowledge, Replicas};
 use crate::sidecarset::controller::revisions::Revisions;
 use crate::sidecarset::controller::rollout::{Rollout, Rollouts};
+use crate::sidecarset::controller::rollout_metric::{Phases, RolloutMetric};
 use crate::sidecarset::controller::status::StatusWriter;
 use crate::watch::coverage::Coverage;
 use crate::watch::read_model::ReadModel;
@@ -137,6 +139,7 @@ async fn run(context: Context) {
             status: StatusWriter::new(client),
             conflicts: Mutex::default(),
             refusals: Arc::clone(&refusals),
+            phases: RolloutMetric::new(metrics),
         });
         let reconcile = move |name: Arc<str>| {
             let controller = Arc::clone(&controller);
@@ -165,6 +168,7 @@ struct Controller {
     status: StatusWriter,
     conflicts: Mutex<HashMap<String, Conflicts>>,
     refusals: Arc<Refusals>,
+    phases: RolloutMetric,
 }
 
 /// What was found, and in which sets.
@@ -180,6 +184,7 @@ impl Controller {
             self.lately.forget(name);
             locked(&self.conflicts).remove(name);
             self.refusals.forget(name);
+            self.phases.forget(name);
             return Ok(None);
         };
         // The log has an error for a set that never compiled.
@@ -225,6 +230,7 @@ impl Controller {
                 conflicts: &conflicts,
                 refused: &refused,
             };
+            self.phases.note(name, Phases::of(counts, &memory));
             let newest = revision.as_ref().ok().map(|(newest, _)| newest.as_str());
             status::of(&set, compiled, &found, newest, &coverage)
         };
