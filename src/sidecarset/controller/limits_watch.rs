@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{LimitRange, ResourceQuota};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Resource, ResourceExt as _};
 
-use crate::watch::follow::{Follower, Step, events};
+use crate::watch::follow::{Follower, WatchStep, events};
 use crate::watch::partial::Partial;
 use crate::watch::read_model::watch_config;
 use crate::watch::ungated::UngatedWatches;
@@ -62,12 +62,12 @@ impl<K: Resource<DynamicType = ()>> Watch<K> {
         let mut is_other = false;
         self.follower.follow(event, key, |step| {
             is_other |= match step {
-                Step::Is(object) => {
+                WatchStep::Is(object) => {
                     let (namespace, name) = key(&object);
                     put(&namespace, &name, Some(object))
                 }
-                Step::Gone((namespace, name)) => put(&namespace, &name, None),
-                Step::Listed => false,
+                WatchStep::Gone((namespace, name)) => put(&namespace, &name, None),
+                WatchStep::Listed => false,
             };
         });
         is_other

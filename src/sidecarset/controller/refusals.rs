@@ -76,16 +76,16 @@ impl Refusals {
     pub async fn follow(
         &self,
         client: Client,
-        (world, tuning): (&ReadModel, &ControllerOptions),
+        (model, tuning): (&ReadModel, &ControllerOptions),
         queue: &Queue<Arc<str>>,
         known: CancellationToken,
     ) {
-        world.published().await;
-        let mut publications = world.publications();
+        model.published().await;
+        let mut publications = model.publications();
         let (mut watch, mut seen): (Option<LimitsWatch>, Option<Arc<Snapshot>>) = (None, None);
         let (mut is_stale, mut next) = (true, Instant::now());
         loop {
-            let snapshot = world.snapshot.load_full();
+            let snapshot = model.snapshot.load_full();
             if seen.as_ref().is_none_or(|seen| is_other(seen, &snapshot)) {
                 is_stale = true;
                 seen = Some(Arc::clone(&snapshot));
@@ -94,7 +94,7 @@ impl Refusals {
                 watch = None;
                 *locked(&self.limits) = NamespaceLimits::default();
             } else if watch.is_none() {
-                watch = Some(LimitsWatch::new(tuning.api(client.clone()), tuning.api(client.clone()), &world.ungated));
+                watch = Some(LimitsWatch::new(tuning.api(client.clone()), tuning.api(client.clone()), &model.ungated));
             }
             let is_answered = watch.as_ref().is_none_or(LimitsWatch::is_answered);
             tokio::select! {
@@ -145,16 +145,16 @@ mod tests {
     #[tokio::test]
     async fn a_search_names_the_sets_of_which_another_thing_is_found_and_a_new_form_is_judged_at_once() {
         let refusals = Refusals::default();
-        let world = snapshot([set(&json!({}))], &json!({}));
-        assert_eq!(refusals.find_all(&world).await, ["a".into()], "for the first time");
-        assert_eq!(refusals.find_all(&world).await, [] as [Arc<str>; 0]);
+        let model = snapshot([set(&json!({}))], &json!({}));
+        assert_eq!(refusals.find_all(&model).await, ["a".into()], "for the first time");
+        assert_eq!(refusals.find_all(&model).await, [] as [Arc<str>; 0]);
         locked(&refusals.limits).quota("default", "q", left("0"));
-        assert_eq!(refusals.find_all(&world).await, ["a".into()]);
+        assert_eq!(refusals.find_all(&model).await, ["a".into()]);
         locked(&refusals.limits).quota("default", "q", left("1"));
-        assert_eq!(refusals.find_all(&world).await, [] as [Arc<str>; 0], "no request is none, whatever is left");
+        assert_eq!(refusals.find_all(&model).await, [] as [Arc<str>; 0], "no request is none, whatever is left");
 
-        let current = world.sets.get("a").unwrap();
-        assert_eq!(refusals.of(current, &world).namespaces, 1);
+        let current = model.sets.get("a").unwrap();
+        assert_eq!(refusals.of(current, &model).namespaces, 1);
         let elsewhere = snapshot([set(&json!({"namespace": "elsewhere"}))], &json!({}));
         assert_eq!(refusals.of(elsewhere.sets.get("a").unwrap(), &elsewhere).namespaces, 0);
         refusals.forget("a");

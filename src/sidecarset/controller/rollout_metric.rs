@@ -79,7 +79,7 @@ mod tests {
 
     use super::*;
     use crate::metrics::Freshness;
-    use crate::sidecarset::controller::memory::What;
+    use crate::sidecarset::controller::memory::PodFact;
     use crate::sidecarset::controller::pods::PodKey;
     use crate::sidecarset::controller::record::tests::pod;
 
@@ -95,7 +95,7 @@ mod tests {
     fn each_outdated_pod_is_in_one_phase() {
         let (mut memory, now) = (Memory::default(), Instant::now());
         let key = |name: &str| PodKey::of(&pod(name, "web", &[], true));
-        memory.note(&key("stays"), 1, "h", What::NewPodOnly("why".to_owned()));
+        memory.note(&key("stays"), 1, "h", PodFact::NewPodOnly("why".to_owned()));
         for _ in 0..2 {
             memory.note_failure(&key("fails"), 1, "h", "refused".to_owned(), now);
         }

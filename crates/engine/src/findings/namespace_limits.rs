@@ -10,7 +10,7 @@ use serde::de::IgnoredAny;
 use crate::limitrange::api::{ClusterLimitRange, LimitType, RangeSpec, WrittenAmounts};
 use crate::limitrange::bounds::{Strictest, Usage};
 use crate::limitrange::compiled::CompiledRange;
-use crate::limitrange::faults::Faults;
+use crate::limitrange::faults::RangeFaults;
 use crate::plugins::amounts::Amounts;
 use crate::sidecarset::api::Metadata;
 use crate::sidecarset::compiled::Piece;
@@ -92,7 +92,7 @@ impl<'s> Part<'s> {
     /// The container of a piece. `runs_on`: beside the containers of the pod.
     pub fn of(piece: &'s Piece, runs_on: bool) -> Self {
         let needs = &piece.needs;
-        let owned = |amounts: &crate::sidecarset::needs::Amounts| -> Amounts {
+        let owned = |amounts: &crate::sidecarset::needs::NamedAmounts| -> Amounts {
             amounts.iter().map(|(name, amount)| (name.to_owned(), amount.clone())).collect()
         };
         let usage = || Usage { requests: owned(&needs.requests), limits: owned(&needs.limits) };
@@ -191,7 +191,7 @@ impl Limits {
             of_containers.for_each(|(_, bounds)| strictest.add(bounds, name));
         }
         parts.iter().find_map(|(part, usage)| {
-            let mut faults = Faults::default();
+            let mut faults = RangeFaults::default();
             strictest.check(LimitType::Container, usage, &mut faults);
             if let Some(refusal) = faults.into_refusal() {
                 let by = refusal.by.into_iter().next().unwrap_or_default();
