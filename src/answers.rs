@@ -53,6 +53,12 @@ pub fn code(error: &kube::Error) -> Option<u16> {
     }
 }
 
+/// Whether the API server, or a webhook, refused what was sent: it would refuse the same again. By the code of what is not allowed,
+/// of what cannot be read, and of what is invalid.
+pub fn is_refusal(error: &kube::Error) -> bool {
+    matches!(code(error), Some(400 | 403 | 422))
+}
+
 /// The API server's message, or why there was no answer.
 pub fn said(error: &kube::Error) -> String {
     match error {
