@@ -289,7 +289,7 @@ mod tests {
                     if run == 2 {
                         term.end();
                     }
-                    Ok::<_, String>(Some(Duration::from_millis(1)))
+                    Ok::<_, &str>(Some(Duration::from_millis(1)))
                 }
             }
         };
@@ -323,7 +323,7 @@ mod tests {
                     if done.fetch_add(1, Ordering::SeqCst) + 1 == KEYS {
                         term.end();
                     }
-                    Ok::<_, String>(None)
+                    Ok::<_, &str>(None)
                 }
             }
         };
@@ -348,7 +348,7 @@ mod tests {
                     held.await.unwrap();
                 }
                 count.fetch_add(1, Ordering::SeqCst);
-                Ok::<_, String>(None)
+                Ok::<_, &str>(None)
             }
         };
         let queue = queue.clone();
