@@ -187,10 +187,7 @@ pub fn named(pod: &PodKey) -> String {
 
 /// The text, or its beginning.
 pub fn shortened(text: &str) -> String {
-    match text.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text.to_owned(),
-    }
+    admission::bounded::ellipsis(text, LONGEST)
 }
 
 /// Whether a set is said to be in conflict with another.
