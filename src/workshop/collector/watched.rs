@@ -4,15 +4,15 @@ use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Deserializer};
 
 use crate::watch::partial::Partial;
-use crate::workshop::object::at_most;
+use crate::workshop::object::first_kept;
 
 /// A pod. Every pod of the cluster is watched, as a Collector may mean any.
-pub type SlimPod = Partial<Pod, SlimPodSpec, SlimPodStatus>;
+pub type PartialPod = Partial<Pod, PartialPodSpec, PartialPodStatus>;
 
 /// Where a pod runs.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct SlimPodSpec {
+pub struct PartialPodSpec {
     /// Name of its node.
     pub node_name: Option<String>,
 }
@@ -20,7 +20,7 @@ pub struct SlimPodSpec {
 /// Addresses of a pod and how it does.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub struct SlimPodStatus {
+pub struct PartialPodStatus {
     /// Whether it has ended.
     #[serde(rename = "phase", deserialize_with = "is_finished")]
     pub finished: bool,
@@ -31,7 +31,7 @@ pub struct SlimPodStatus {
     #[serde(rename = "podIP")]
     pub pod_ip: Option<String>,
     /// All of them.
-    #[serde(rename = "podIPs", deserialize_with = "at_most::<4, _, _>")]
+    #[serde(rename = "podIPs", deserialize_with = "first_kept::<4, _, _>")]
     pub pod_ips: Option<Vec<PodIp>>,
 }
 

@@ -5,7 +5,7 @@ use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::{Deserialize, Serialize};
 
-use crate::workshop::object::{Object, Spec, at_most};
+use crate::workshop::object::{KindSpec, Object, first_kept};
 
 /// API group.
 pub const GROUP: &str = concat!("apps.", api_domain!());
@@ -23,7 +23,7 @@ pub const DEFAULT_REPLICAS: i32 = 1;
 /// A Deployment that always has the number of replicas asked for.
 pub type SimpleDeployment = Object<SimpleDeploymentSpec>;
 
-impl Spec for SimpleDeploymentSpec {
+impl KindSpec for SimpleDeploymentSpec {
     const GROUP: &'static str = GROUP;
     const VERSION: &'static str = VERSION;
     const API_VERSION: &'static str = concat!("apps.", api_domain!(), "/v1");
@@ -69,7 +69,7 @@ pub struct SimpleDeploymentStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub selector: Option<String>,
     /// `Ready`.
-    #[serde(deserialize_with = "at_most::<2, _, _>", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "first_kept::<2, _, _>", skip_serializing_if = "Option::is_none")]
     pub conditions: Option<Vec<Condition>>,
 }
 

@@ -11,7 +11,7 @@ use super::placement::labels;
 use super::pod_node_selector::{AllowLists, PodNodeSelector};
 use super::pod_security::PodSecurity;
 use super::pod_toleration_restriction::{PodTolerationRestriction, is_built_in};
-use super::service_account::ServiceAccounts;
+use super::service_account::ServiceAccountSettings;
 use super::toleration::Toleration;
 use crate::sidecarset::compiled::NAMESPACE_NAME_LABEL;
 
@@ -108,61 +108,46 @@ fn overlap(one: &CompiledPlugin, other: &CompiledPlugin) -> bool {
     share && !left_alone(one, other) && !left_alone(other, one)
 }
 
+/// The settings of the same plugin; those of another contradict nothing.
+macro_rules! same {
+    ($plugin:ident, $settings:expr) => {
+        match $settings {
+            Settings::$plugin(same) => same,
+            _ => return None,
+        }
+    };
+}
+
 /// What the other says that this one contradicts, and in which field below the section.
 fn contradiction(one: &Settings, other: &Settings) -> Option<(&'static str, String)> {
     // By the kind of the first, so that a new plugin says here what contradicts it.
     match one {
         Settings::AlwaysPullImages(a) => {
-            let Settings::AlwaysPullImages(b) = other else { return None };
             let what = "has another list; an image is exempt only if both lists have it";
-            (a.exempt != b.exempt).then(|| (".exemptImages", what.to_owned()))
+            differs(".exemptImages", &a.exempt, &same!(AlwaysPullImages, other).exempt, what)
         }
-        Settings::PodNodeSelector(a) => {
-            let Settings::PodNodeSelector(b) = other else { return None };
-            of_selectors(a, b)
-        }
+        Settings::PodNodeSelector(a) => of_selectors(a, same!(PodNodeSelector, other)),
         Settings::DefaultTolerationSeconds(a) => {
-            let Settings::DefaultTolerationSeconds(b) = other else { return None };
-            (a != b).then(|| ("", "has other seconds; the first by name that differs from 300 counts".to_owned()))
+            let what = "has other seconds; the first by name that differs from 300 counts";
+            differs("", a, same!(DefaultTolerationSeconds, other), what)
         }
-        Settings::PodTolerationRestriction(a) => {
-            let Settings::PodTolerationRestriction(b) = other else { return None };
-            of_tolerations(a, b)
-        }
+        Settings::PodTolerationRestriction(a) => of_tolerations(a, same!(PodTolerationRestriction, other)),
         Settings::LimitTopology(a) => {
-            let Settings::LimitTopology(b) = other else { return None };
             let what = "has another list; a pod may use only keys that are on both";
-            (a.allowed() != b.allowed()).then(|| (".allowedTopologyKeys", what.to_owned()))
+            differs(".allowedTopologyKeys", a.allowed(), same!(LimitTopology, other).allowed(), what)
         }
         Settings::DenyServiceExternalIps(a) => {
-            let Settings::DenyServiceExternalIps(b) = other else { return None };
             let what = "has other ranges; only addresses that are in ranges of both are allowed";
-            (a != b).then(|| (".allowedCIDRs", what.to_owned()))
+            differs(".allowedCIDRs", a, same!(DenyServiceExternalIps, other), what)
         }
-        Settings::NamespaceLifecycle(a) => {
-            let Settings::NamespaceLifecycle(b) = other else { return None };
-            of_lifecycles(a, b)
-        }
-        Settings::PodSecurity(a) => {
-            let Settings::PodSecurity(b) = other else { return None };
-            of_labels(a, b)
-        }
+        Settings::NamespaceLifecycle(a) => of_lifecycles(a, same!(NamespaceLifecycle, other)),
+        Settings::PodSecurity(a) => of_labels(a, same!(PodSecurity, other)),
         Settings::DefaultStorageClass(a) => {
-            let Settings::DefaultStorageClass(b) = other else { return None };
-            other_class(".storageClassName", &a.class, &b.class)
+            other_class(".storageClassName", &a.class, &same!(DefaultStorageClass, other).class)
         }
-        Settings::Priority(a) => {
-            let Settings::Priority(b) = other else { return None };
-            other_class(".priorityClassName", &a.name, &b.name)
-        }
-        Settings::RuntimeClass(a) => {
-            let Settings::RuntimeClass(b) = other else { return None };
-            other_class(".runtimeClassName", &a.name, &b.name)
-        }
-        Settings::ServiceAccount(a) => {
-            let Settings::ServiceAccount(b) = other else { return None };
-            of_accounts(a, b)
-        }
+        Settings::Priority(a) => other_class(".priorityClassName", &a.name, &same!(Priority, other).name),
+        Settings::RuntimeClass(a) => other_class(".runtimeClassName", &a.name, &same!(RuntimeClass, other).name),
+        Settings::ServiceAccount(a) => of_accounts(a, same!(ServiceAccount, other)),
         // All of them must allow a request, and the limits of all hold: none takes anything from another. Two that add tolerations add
         // the same.
         Settings::ExtendedResourceToleration
@@ -178,8 +163,17 @@ fn contradiction(one: &Settings, other: &Settings) -> Option<(&'static str, Stri
     }
 }
 
+fn differs<T: PartialEq + ?Sized>(
+    field: &'static str,
+    one: &T,
+    other: &T,
+    what: &str,
+) -> Option<(&'static str, String)> {
+    (one != other).then(|| (field, what.to_owned()))
+}
+
 fn other_class<C: PartialEq>(field: &'static str, one: &C, other: &C) -> Option<(&'static str, String)> {
-    (one != other).then(|| (field, "has another class; the first by name counts".to_owned()))
+    differs(field, one, other, "has another class; the first by name counts")
 }
 
 fn of_selectors(a: &PodNodeSelector, b: &PodNodeSelector) -> Option<(&'static str, String)> {
@@ -227,9 +221,9 @@ fn of_tolerations(a: &PodTolerationRestriction, b: &PodTolerationRestriction) ->
     differ.then(|| (".whitelist", "has another list; pods may tolerate only what both allow".to_owned()))
 }
 
-fn of_accounts(a: &ServiceAccounts, b: &ServiceAccounts) -> Option<(&'static str, String)> {
+fn of_accounts(a: &ServiceAccountSettings, b: &ServiceAccountSettings) -> Option<(&'static str, String)> {
     const PULL_SECRETS: &str = ".imagePullSecrets";
-    let refused = |by: &ServiceAccounts, given: &ServiceAccounts| {
+    let refused = |by: &ServiceAccountSettings, given: &ServiceAccountSettings| {
         by.limits_all && !given.pull_secrets.iter().all(|it| by.pull_secrets.contains(it))
     };
     if refused(a, b) {

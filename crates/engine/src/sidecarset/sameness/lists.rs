@@ -1,8 +1,9 @@
 //! Lists of a container in which something may be added.
 
+use admission::bounded::first_chars;
 use serde_json::Value;
 
-use super::AllowedChanges;
+use super::CompiledAllowedChanges;
 use super::identities::{Identities, MountOf};
 use super::taken::Expected;
 use crate::sidecarset::api::text;
@@ -14,7 +15,7 @@ const NAME_MAX: usize = 120;
 pub(super) fn env(
     ours: Option<&Value>,
     found: Option<&Value>,
-    allowed: &AllowedChanges,
+    allowed: &CompiledAllowedChanges,
     identities: Identities,
     taken: &mut Expected<'_>,
 ) -> Option<String> {
@@ -30,7 +31,7 @@ pub(super) fn env(
 pub(super) fn mounts(
     ours: Option<&Value>,
     found: Option<&Value>,
-    allowed: &AllowedChanges,
+    allowed: &CompiledAllowedChanges,
     mut identities: Identities,
     taken: &mut Expected<'_>,
 ) -> Option<String> {
@@ -82,8 +83,7 @@ fn difference(
             (our, their) if our == their => {}
             (our, their) => {
                 let name = our.or(their).map(|element| text(element, key)).unwrap_or_default();
-                let name: String = name.chars().take(NAME_MAX).collect();
-                return Some(format!("{field}[{name}]"));
+                return Some(format!("{field}[{}]", first_chars(name, NAME_MAX)));
             }
         }
     }
