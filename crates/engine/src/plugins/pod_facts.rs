@@ -53,6 +53,14 @@ pub struct Metadata<'a> {
     pub annotations: Option<BorrowedMap<'a>>,
     /// Set while the object is being deleted.
     pub deletion_timestamp: Option<IgnoredAny>,
+    /// Whether the pod has metadata at all, which the patch has to make otherwise.
+    #[serde(skip, default = "yes")]
+    pub is_there: bool,
+}
+
+// Reached only when the object around it is there.
+const fn yes() -> bool {
+    true
 }
 
 impl Metadata<'_> {
