@@ -2,6 +2,7 @@
 
 mod event_handler;
 
+use std::fmt::Debug;
 use std::future::pending;
 use std::pin::pin;
 use std::sync::Arc;
@@ -9,11 +10,12 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use event_handler::EventHandler;
-use futures::{StreamExt, stream};
+use futures::{Stream, StreamExt, stream};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use kube::runtime::watcher;
-use kube::{Api, Client, ResourceExt as _};
-use serde::de::IgnoredAny;
+use kube::core::ClusterResourceScope;
+use kube::runtime::watcher::{self, Event};
+use kube::{Api, Client, Resource, ResourceExt as _};
+use serde::de::{DeserializeOwned, IgnoredAny};
 use tokio::sync::{broadcast, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -243,26 +245,12 @@ pub fn watch_config() -> watcher::Config {
 /// Watches until cancelled, and asks for the version of the API server. Failures are logged and tried again, for ever.
 pub async fn run(mut feed: SnapshotBuilder, world: ReadModel, clients: Clients, cancel: CancellationToken) {
     let mut sets = pin!(events(Api::<Lenient<SidecarSetResource>>::all(clients.sidecarsets), watch_config()));
-    if clients.plugins.is_none() {
-        world.plugins.mark_unknown();
-    }
-    let of_plugins =
-        clients.plugins.map(|client| events(Api::<Lenient<AdmissionPluginResource>>::all(client), watch_config()));
-    let mut plugins = pin!(of_plugins.map_or_else(|| stream::pending().right_stream(), StreamExt::left_stream));
-    if clients.limit_ranges.is_none() {
-        world.limit_ranges.mark_unknown();
-    }
-    let of_ranges = clients
-        .limit_ranges
-        .map(|client| events(Api::<Lenient<ClusterLimitRangeResource>>::all(client), watch_config()));
-    let mut limit_ranges = pin!(of_ranges.map_or_else(|| stream::pending().right_stream(), StreamExt::left_stream));
-    if clients.security_profiles.is_none() {
-        world.security_profiles.mark_unknown();
-    }
-    let of_profiles = clients
-        .security_profiles
-        .map(|client| events(Api::<Lenient<PodSecurityProfileResource>>::all(client), watch_config()));
-    let mut profiles = pin!(of_profiles.map_or_else(|| stream::pending().right_stream(), StreamExt::left_stream));
+    let mut plugins = pin!(events_where_served::<AdmissionPluginResource>(clients.plugins, &world.plugins));
+    let of_ranges = events_where_served::<ClusterLimitRangeResource>(clients.limit_ranges, &world.limit_ranges);
+    let mut limit_ranges = pin!(of_ranges);
+    let of_profiles =
+        events_where_served::<PodSecurityProfileResource>(clients.security_profiles, &world.security_profiles);
+    let mut profiles = pin!(of_profiles);
     let mut namespaces = pin!(events(Api::<SlimNamespace>::all(clients.namespaces), watch_config()));
     let maps = Api::<ConfigMap>::namespaced(clients.configuration, &clients.namespace);
     let of_one = watch_config().fields(&format!("metadata.name={CONFIG_MAP}"));
@@ -311,6 +299,22 @@ pub async fn run(mut feed: SnapshotBuilder, world: ReadModel, clients: Clients, 
         }
         intake.pass_on(&feed);
     }
+}
+
+/// The events of a kind; none, for ever, where the cluster does not know it.
+fn events_where_served<K>(
+    client: Option<Client>,
+    model: &Model,
+) -> impl Stream<Item = Result<Event<Lenient<K>>, watcher::Error>> + Send + use<K>
+where
+    K: Resource<DynamicType = (), Scope = ClusterResourceScope> + Clone + DeserializeOwned + Debug + Send + 'static,
+    Lenient<K>: Resource<DynamicType = (), Scope = ClusterResourceScope>,
+{
+    let Some(client) = client else {
+        model.mark_unknown();
+        return stream::pending().right_stream();
+    };
+    events(Api::<Lenient<K>>::all(client), watch_config()).left_stream()
 }
 
 /// Waits until then; for ever where there is no such time.

@@ -3,18 +3,18 @@
 mod asking;
 mod images;
 mod quotas;
+mod scope;
 mod sections;
 
 use std::collections::BTreeSet;
 
 use admission::field::{Error, ErrorList, Path, quote};
-use admission::format::names::{dns1123_label, dns1123_subdomain};
-use admission::format::selector::{LabelSelector, Requirement, Selector};
+use admission::format::selector::{Requirement, Selector};
 use admission::registry::FailurePolicy;
 use admission::review::UserInfo;
 
 use super::always_pull_images::AlwaysPullImages;
-use super::api::{AdmissionPlugin, PluginSpec, Scope};
+use super::api::{AdmissionPlugin, PluginSpec};
 use super::change::Change;
 use super::default_storage_class::DefaultStorageClass;
 use super::default_toleration_seconds::DefaultTolerationSeconds;
@@ -185,11 +185,11 @@ impl CompiledPlugin {
         let called = calling(spec, &path, &mut errors);
         let (failure_policy, timeout_seconds) = asking::calling(spec, called, &path, &mut errors);
         let scope_path = path.child("match");
-        let namespaces = selector(&spec.scope, &scope_path, &mut errors);
-        check_scope(&spec.scope, &scope_path, &mut errors);
+        let namespaces = scope::selector(&spec.scope, &scope_path, &mut errors);
+        scope::check(&spec.scope, &scope_path, &mut errors);
         let plugin = plugin(spec, &path, &mut errors);
         if plugin == Some(Plugin::TaintNodesByCondition) {
-            refuse_namespaces(&spec.scope, &scope_path, &mut errors);
+            scope::refuse_namespaces(&spec.scope, &scope_path, &mut errors);
         }
         let mut excluded_namespaces: BTreeSet<String> = spec.scope.exclude_namespaces.iter().cloned().collect();
         // A backend that is to review its own pods could not start.
@@ -209,7 +209,7 @@ impl CompiledPlugin {
                 is_settled: true,
                 namespaces,
                 excluded_namespaces,
-                users: users(&spec.scope),
+                users: scope::users(&spec.scope),
                 groups: spec.scope.exclude_groups.iter().cloned().collect(),
             }),
             _ => Err(errors),
@@ -383,71 +383,4 @@ fn calling(spec: &PluginSpec, path: &Path, errors: &mut ErrorList) -> (Option<Fa
         }
     };
     (found, seconds)
-}
-
-fn selector(scope: &Scope, path: &Path, errors: &mut ErrorList) -> Option<Selector> {
-    let compiled = compiled(scope.namespace_selector.as_ref()?, &path.child("namespaceSelector"), errors);
-    compiled.filter(|selector| !selector.is_everything())
-}
-
-/// A selector without faults.
-fn compiled(selector: &LabelSelector, path: &Path, errors: &mut ErrorList) -> Option<Selector> {
-    let before = errors.len();
-    selector.validate(path, errors);
-    if errors.len() > before { None } else { selector.compile().ok() }
-}
-
-fn check_scope(scope: &Scope, path: &Path, errors: &mut ErrorList) {
-    let lists = [
-        ("excludeNamespaces", &scope.exclude_namespaces),
-        ("excludeUsers", &scope.exclude_users),
-        ("excludeGroups", &scope.exclude_groups),
-        ("excludeServiceAccounts", &scope.exclude_service_accounts),
-    ];
-    for (field, list) in lists {
-        let path = path.child(field);
-        if list.len() > usize::from(MAX_ENTRIES) {
-            errors.push(Error::too_many(&path, list.len(), usize::from(MAX_ENTRIES)));
-            continue;
-        }
-        for (index, text) in list.iter().enumerate() {
-            let path = path.index(index);
-            match field {
-                _ if text.is_empty() => errors.push(Error::required(&path, "")),
-                "excludeNamespaces" => {
-                    for fault in dns1123_label(text) {
-                        errors.push(Error::invalid(&path, text.as_str(), fault));
-                    }
-                }
-                "excludeServiceAccounts" if !is_service_account(text) => {
-                    errors.push(Error::invalid(&path, text.as_str(), "must be namespace/name"));
-                }
-                _ => {}
-            }
-        }
-    }
-}
-
-/// Refuses what would choose among namespaces where there are none.
-fn refuse_namespaces(scope: &Scope, path: &Path, errors: &mut ErrorList) {
-    let fields = [
-        ("namespaceSelector", scope.namespace_selector.is_some()),
-        ("excludeNamespaces", !scope.exclude_namespaces.is_empty()),
-    ];
-    for (field, _) in fields.into_iter().filter(|(_, is_set)| *is_set) {
-        errors.push(Error::forbidden(&path.child(field), "nodes are in no namespace"));
-    }
-}
-
-/// Whether it is `namespace/name`.
-fn is_service_account(text: &str) -> bool {
-    text.split_once('/')
-        .is_some_and(|(namespace, name)| dns1123_label(namespace).is_empty() && dns1123_subdomain(name).is_empty())
-}
-
-/// Names of users, those of service accounts among them.
-fn users(scope: &Scope) -> BTreeSet<String> {
-    let accounts = scope.exclude_service_accounts.iter().filter_map(|account| account.split_once('/'));
-    let accounts = accounts.map(|(namespace, name)| format!("system:serviceaccount:{namespace}:{name}"));
-    scope.exclude_users.iter().cloned().chain(accounts).collect()
 }

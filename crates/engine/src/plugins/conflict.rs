@@ -114,8 +114,12 @@ fn contradiction(one: &Settings, other: &Settings) -> Option<(&'static str, Stri
     match one {
         Settings::AlwaysPullImages(a) => {
             let Settings::AlwaysPullImages(b) = other else { return None };
-            let what = "has another list; an image is exempt only if both lists have it";
-            (a.exempt != b.exempt).then(|| (".exemptImages", what.to_owned()))
+            differs(
+                ".exemptImages",
+                &a.exempt,
+                &b.exempt,
+                "has another list; an image is exempt only if both lists have it",
+            )
         }
         Settings::PodNodeSelector(a) => {
             let Settings::PodNodeSelector(b) = other else { return None };
@@ -123,7 +127,7 @@ fn contradiction(one: &Settings, other: &Settings) -> Option<(&'static str, Stri
         }
         Settings::DefaultTolerationSeconds(a) => {
             let Settings::DefaultTolerationSeconds(b) = other else { return None };
-            (a != b).then(|| ("", "has other seconds; the first by name that differs from 300 counts".to_owned()))
+            differs("", a, b, "has other seconds; the first by name that differs from 300 counts")
         }
         Settings::PodTolerationRestriction(a) => {
             let Settings::PodTolerationRestriction(b) = other else { return None };
@@ -131,13 +135,12 @@ fn contradiction(one: &Settings, other: &Settings) -> Option<(&'static str, Stri
         }
         Settings::LimitTopology(a) => {
             let Settings::LimitTopology(b) = other else { return None };
-            let what = "has another list; a pod may use only keys that are on both";
-            (a.allowed() != b.allowed()).then(|| (".allowedTopologyKeys", what.to_owned()))
+            let both = "has another list; a pod may use only keys that are on both";
+            differs(".allowedTopologyKeys", a.allowed(), b.allowed(), both)
         }
         Settings::DenyServiceExternalIps(a) => {
             let Settings::DenyServiceExternalIps(b) = other else { return None };
-            let what = "has other ranges; only addresses that are in ranges of both are allowed";
-            (a != b).then(|| (".allowedCIDRs", what.to_owned()))
+            differs(".allowedCIDRs", a, b, "has other ranges; only addresses that are in ranges of both are allowed")
         }
         Settings::NamespaceLifecycle(a) => {
             let Settings::NamespaceLifecycle(b) = other else { return None };
@@ -178,8 +181,17 @@ fn contradiction(one: &Settings, other: &Settings) -> Option<(&'static str, Stri
     }
 }
 
+fn differs<T: PartialEq + ?Sized>(
+    field: &'static str,
+    one: &T,
+    other: &T,
+    what: &str,
+) -> Option<(&'static str, String)> {
+    (one != other).then(|| (field, what.to_owned()))
+}
+
 fn other_class<C: PartialEq>(field: &'static str, one: &C, other: &C) -> Option<(&'static str, String)> {
-    (one != other).then(|| (field, "has another class; the first by name counts".to_owned()))
+    differs(field, one, other, "has another class; the first by name counts")
 }
 
 fn of_selectors(a: &PodNodeSelector, b: &PodNodeSelector) -> Option<(&'static str, String)> {

@@ -2,19 +2,19 @@
 
 mod classes;
 mod follow;
+mod patch;
+mod resources;
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use admission::Text;
-use admission::format::Quantity;
-use admission::patch::{PatchWriter, Present, quoted};
 use admission::review::null_as_default;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use self::classes::Given;
+pub use self::resources::{Resources, is_best_effort};
 use super::change::{Change, List, Tolerations};
 use super::said_name;
 use super::toleration::Tolerated;
@@ -25,9 +25,6 @@ use crate::pod::view::{self, PodView};
 
 /// The policy that `AlwaysPullImages` sets.
 pub const ALWAYS: &str = "Always";
-
-/// Bytes of the operation that sets it, at most.
-const PULLED_BYTES: usize = 80;
 
 /// A pod.
 #[derive(Debug, Default, Deserialize)]
@@ -149,27 +146,7 @@ pub struct ImageVolume<'a> {
     pub pull_policy: Text<'a>,
 }
 
-/// Requests and limits, raw.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(remote = "Self", default)]
-pub struct Resources<'a> {
-    /// Requests by resource.
-    #[serde(borrow)]
-    pub requests: Option<&'a RawValue>,
-    /// Limits by resource.
-    #[serde(borrow)]
-    pub limits: Option<&'a RawValue>,
-}
-
-admission::only_objects!(
-    PodFacts<'a>,
-    Metadata<'a>,
-    Spec<'a>,
-    Container<'a>,
-    Volume<'a>,
-    ImageVolume<'a>,
-    Resources<'a>
-);
+admission::only_objects!(PodFacts<'a>, Metadata<'a>, Spec<'a>, Container<'a>, Volume<'a>, ImageVolume<'a>);
 
 impl<'a> PodFacts<'a> {
     /// Of a pod that was decoded for the sets: its body is not scanned again.
@@ -322,47 +299,6 @@ impl<'a> Spec<'a> {
         }
     }
 
-    /// What was changed, as a patch. There were so many tolerations before; none where there was no list.
-    pub fn patch(&self, before: Option<usize>) -> PatchWriter {
-        let pulled = self.containers().filter(|(_, _, container)| container.is_changed);
-        // So many that the patch does not have to grow.
-        let mut patch = PatchWriter::with_capacity(pulled.clone().count() * PULLED_BYTES);
-        let (always, mut place) = (quoted(ALWAYS), String::new());
-        for (list, index, _) in pulled {
-            place.clear();
-            // Writing to a String cannot fail.
-            let _ = write!(place, "/spec/{}/{index}/imagePullPolicy", list.field());
-            patch.add(&place, &always);
-        }
-        for (index, _) in self.volumes().iter().enumerate().filter(|(_, volume)| volume.is_changed) {
-            patch.add(&format!("/spec/volumes/{index}/image/pullPolicy"), &always);
-        }
-        let labels = self.node_selector.as_ref().map_or(Present::Absent, |labels| Present::Len(labels.len()));
-        let selected = self.selected.iter().map(|(key, value)| (key.as_str(), value.as_str()));
-        patch.set_texts("/spec/nodeSelector", labels, selected);
-        self.patch_tolerations(before, &mut patch);
-        self.patch_classes(&mut patch);
-        patch
-    }
-
-    fn patch_tolerations(&self, before: Option<usize>, patch: &mut PatchWriter) {
-        let json = |list: &[Tolerated<'_>]| list.iter().map(Tolerated::to_json).collect::<Vec<_>>();
-        let own = before.unwrap_or_default();
-        let are_kept = |same: &[Tolerated<'_>]| {
-            // What one plugin takes out another may put back: then there is nothing to do.
-            self.replaced.as_ref().is_none_or(|replaced| {
-                replaced.iter().take(own).map(|one| &one.toleration).eq(same.iter().map(|one| &one.toleration))
-            })
-        };
-        match self.tolerations().split_at_checked(own) {
-            Some((same, added)) if are_kept(same) => {
-                let present = before.map_or(Present::Absent, Present::Len);
-                patch.surround("/spec/tolerations", present, [], json(added).iter().map(String::as_str));
-            }
-            _ => patch.add("/spec/tolerations", &format!("[{}]", json(self.tolerations()).join(","))),
-        }
-    }
-
     /// How many tolerations there are; none where there is no list.
     pub fn count_of_tolerations(&self) -> Option<usize> {
         self.tolerations.as_ref().map(Vec::len)
@@ -407,41 +343,4 @@ fn list<'a, T: Deserialize<'a>, const N: usize>(
     raw: Option<&'a RawValue>,
 ) -> Result<Option<Vec<T>>, serde_json::Error> {
     raw.map_or(Ok(None), |raw| at_most::<_, _, N>(&mut serde_json::Deserializer::from_str(raw.get())))
-}
-
-/// Whether a pod asks for no CPU and no memory (`ComputePodQOS` of k8s.io/kubernetes/pkg/apis/core/v1/helper/qos). What is asked for
-/// the pod as a whole goes before what its containers ask for.
-pub fn is_best_effort<'r, 'a: 'r>(
-    of_pod: Option<&'r Resources<'a>>,
-    mut of_containers: impl Iterator<Item = &'r Resources<'a>>,
-) -> bool {
-    match of_pod.filter(|of_pod| of_pod.any(|_| true)) {
-        Some(of_pod) => !of_pod.asks(),
-        None => !of_containers.any(Resources::asks),
-    }
-}
-
-impl<'a> Resources<'a> {
-    /// Requests and limits.
-    pub const fn lists(&self) -> [Option<&'a RawValue>; 2] {
-        [self.requests, self.limits]
-    }
-
-    fn asks(&self) -> bool {
-        self.any(|quantity| quantity.is_some_and(|some| !some.is_zero() && !some.is_negative()))
-    }
-
-    /// Whether CPU or memory is among requests or limits, with such a quantity.
-    fn any(&self, fits: impl Fn(Option<Quantity>) -> bool) -> bool {
-        let mut found = false;
-        for list in [self.requests, self.limits].into_iter().flatten() {
-            admission::raw::members(list, |key, value| {
-                if matches!(key.name(), "cpu" | "memory") {
-                    let text = admission::raw::string(value).unwrap_or_else(|| value.get().into());
-                    found |= fits(text.parse().ok());
-                }
-            });
-        }
-        found
-    }
 }

@@ -156,15 +156,7 @@ impl CompiledSet {
             defaults: ResourceDefaults::of(spec.resource_defaults.as_ref()),
             security: (spec.pod_security.as_deref() == Some(SECURITY_COMPLETE)).then(|| platform(spec)),
         };
-        let mut compile = |list, side| {
-            let list_path = path.child(match side {
-                Side::Before => "containers",
-                Side::After => "initContainers",
-            });
-            pieces(list, side, &fillings, &list_path, &mut errors)
-        };
-        let init_containers = compile(spec.init_containers.as_deref(), Side::After);
-        let containers = compile(spec.containers.as_deref(), Side::Before);
+        let [init_containers, containers] = both_lists(spec, &fillings, &path, &mut errors);
         if name.is_empty() {
             errors.push(Error::required(&Path::new("metadata").child("name"), ""));
         }
@@ -268,6 +260,14 @@ impl CompiledSet {
     pub fn pieces(&self) -> impl Iterator<Item = &Piece> {
         self.init_containers.iter().chain(self.containers.iter())
     }
+}
+
+/// The init containers and the containers.
+fn both_lists(spec: &SidecarSetSpec, fillings: &Fillings, path: &Path, errors: &mut ErrorList) -> [Pieces; 2] {
+    let init_containers = spec.init_containers.as_deref();
+    let init_containers = pieces(init_containers, Side::After, fillings, &path.child("initContainers"), errors);
+    let containers = pieces(spec.containers.as_deref(), Side::Before, fillings, &path.child("containers"), errors);
+    [init_containers, containers]
 }
 
 /// Every container needs a name, and one that no other container of the pod has, init containers among them.

@@ -99,17 +99,8 @@ pub fn load(manifests: &[Manifest], reading: Reading<'_>) -> Result<Loaded, Unus
         mut errors,
         ..
     } = Sorted::of(manifests, other_types, validate);
-    let mut known = Namespaces::default();
-    for (name, FoundNamespace { origin, labels, annotations }) in namespaces {
-        known.insert_annotated(name.clone(), labels, annotations);
-        let placement = known.known(&name).and_then(KnownNamespace::placement);
-        let faults = placement.into_iter().flat_map(Placement::faults).map(|(key, fault)| {
-            format!("{origin}: Namespace {name:?}: annotation {key} cannot be read by AdmissionPlugins: {fault}")
-        });
-        warnings.extend(faults);
-    }
     let empty = Snapshot {
-        namespaces: Arc::new(known),
+        namespaces: Arc::new(known_namespaces(namespaces, &mut warnings)),
         quotas: Arc::new(quotas),
         storage_classes: Arc::new(classes),
         nodes: Arc::new(nodes),
@@ -121,18 +112,9 @@ pub fn load(manifests: &[Manifest], reading: Reading<'_>) -> Result<Loaded, Unus
         ..Snapshot::default()
     };
     let compiled = compile_all(&sets, registry, &empty, (&mut errors, &mut warnings));
-    let switched_on = each(&plugins, &mut errors, |name, manifest| {
-        let object = admit(name, manifest, registry, &empty)?.object;
-        compile_plugin(&object, manifest)
-    });
-    let bounding = each(&ranges, &mut errors, |name, manifest| {
-        let object = admit(name, manifest, registry, &empty)?.object;
-        compile_range(&object, manifest)
-    });
-    let judging = each(&profiles, &mut errors, |name, manifest| {
-        let object = admit(name, manifest, registry, &empty)?.object;
-        compile_profile(&object, manifest)
-    });
+    let switched_on = each_admitted(&plugins, (registry, &empty), &mut errors, compile_plugin);
+    let bounding = each_admitted(&ranges, (registry, &empty), &mut errors, compile_range);
+    let judging = each_admitted(&profiles, (registry, &empty), &mut errors, compile_profile);
     let uid = |set: &CompiledSet| sets.get(&set.name).and_then(|it| it.value.pointer("/metadata/uid")?.as_str());
     let with_uids = compiled.iter().map(|set| (set, uid(set).unwrap_or_default()));
     let pinned = Arc::new(PinnedForms::default().next(with_uids, &empty.revisions));
@@ -148,32 +130,54 @@ pub fn load(manifests: &[Manifest], reading: Reading<'_>) -> Result<Loaded, Unus
         ..empty
     };
     if errors.is_empty() {
-        // Once more, now that every set is known: what two of them mean for each other.
-        let found = each(&sets, &mut errors, |name, manifest| {
-            if stored_larger(manifest).is_some() {
-                return Ok(Vec::new());
-            }
-            let allowed = admit(name, manifest, registry, &snapshot)?;
-            let origin = &manifest.source;
-            Ok(allowed.warnings.iter().map(|w| format!("{origin}: SidecarSet {name:?}: {w}")).collect::<Vec<_>>())
-        });
-        let contradictions = each(&plugins, &mut errors, |name, manifest| {
-            let allowed = admit(name, manifest, registry, &snapshot)?;
-            let origin = &manifest.source;
-            Ok(allowed.warnings.iter().map(|w| format!("{origin}: AdmissionPlugin {name:?}: {w}")).collect::<Vec<_>>())
-        });
-        for warning in found.into_iter().chain(contradictions).flatten() {
-            // The webhook warns of unknown fields too.
-            if !warnings.contains(&warning) {
-                warnings.push(warning);
-            }
-        }
+        among_themselves((&sets, &plugins), (registry, &snapshot), &mut errors, &mut warnings);
     }
     if !errors.is_empty() {
         return Err(Unusable { errors, warnings });
     }
     let has_sets = [&sets, &plugins, &ranges, &profiles].into_iter().any(|all| !all.is_empty());
     Ok(Loaded { snapshot, warnings, has_sets })
+}
+
+/// The namespaces, with a warning for each annotation that cannot be read.
+fn known_namespaces(found: BTreeMap<String, FoundNamespace>, warnings: &mut Vec<String>) -> Namespaces {
+    let mut known = Namespaces::default();
+    for (name, FoundNamespace { origin, labels, annotations }) in found {
+        known.insert_annotated(name.clone(), labels, annotations);
+        let placement = known.known(&name).and_then(KnownNamespace::placement);
+        let faults = placement.into_iter().flat_map(Placement::faults).map(|(key, fault)| {
+            format!("{origin}: Namespace {name:?}: annotation {key} cannot be read by AdmissionPlugins: {fault}")
+        });
+        warnings.extend(faults);
+    }
+    known
+}
+
+/// Admits sets and plugins once more, now that every one is known: what two of them mean for each other.
+fn among_themselves(
+    (sets, plugins): (&BTreeMap<String, &Manifest>, &BTreeMap<String, &Manifest>),
+    (registry, snapshot): (&Registry<Snapshot>, &Snapshot),
+    errors: &mut Vec<Error>,
+    warnings: &mut Vec<String>,
+) {
+    let mut of_kind = |objects, kind, is_left_out: fn(&Manifest) -> bool| {
+        let found = each(objects, errors, |name, manifest| {
+            if is_left_out(manifest) {
+                return Ok(Vec::new());
+            }
+            let allowed = admit(name, manifest, registry, snapshot)?;
+            let origin = &manifest.source;
+            Ok(allowed.warnings.iter().map(|w| format!("{origin}: {kind} {name:?}: {w}")).collect::<Vec<_>>())
+        });
+        for warning in found.into_iter().flatten() {
+            // The webhook warns of unknown fields too.
+            if !warnings.contains(&warning) {
+                warnings.push(warning);
+            }
+        }
+    };
+    of_kind(sets, "SidecarSet", |manifest| stored_larger(manifest).is_some());
+    of_kind(plugins, "AdmissionPlugin", |_| false);
 }
 
 /// Every set, compiled: canaries last, as they are admitted only beside their bases.
@@ -258,6 +262,16 @@ fn each<T>(
         }
     }
     found
+}
+
+/// Objects as their webhooks admit them, compiled.
+fn each_admitted<T>(
+    objects: &BTreeMap<String, &Manifest>,
+    (registry, empty): (&Registry<Snapshot>, &Snapshot),
+    errors: &mut Vec<Error>,
+    compile: fn(&Value, &Manifest) -> Result<T, Error>,
+) -> Vec<T> {
+    each(objects, errors, |name, manifest| compile(&admit(name, manifest, registry, empty)?.object, manifest))
 }
 
 fn admit(

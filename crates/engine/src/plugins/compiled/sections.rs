@@ -63,60 +63,13 @@ pub(super) fn other_sections(plugin: Plugin, spec: &PluginSpec, path: &Path, err
 
 pub(super) fn settings(plugin: Plugin, spec: &PluginSpec, path: &Path, errors: &mut ErrorList) -> Settings {
     match plugin {
-        Plugin::AlwaysPullImages => {
-            let section = spec.always_pull_images.clone().unwrap_or_default();
-            let path = path.child("exemptImages");
-            bounded(&section.exempt_images, &path, errors, |text| {
-                text.is_empty().then(|| "must not be empty".to_owned())
-            });
-            Settings::AlwaysPullImages(AlwaysPullImages {
-                exempt: Exempt::of(&section.exempt_images),
-                ephemeral: section.include_ephemeral_containers.unwrap_or_default(),
-            })
-        }
+        Plugin::AlwaysPullImages => always_pull_images(spec, path, errors),
         Plugin::PodNodeSelector => node_selector(spec, path, errors),
-        Plugin::PodTolerationRestriction => {
-            let section = spec.pod_toleration_restriction.clone().unwrap_or_default();
-            // More than may be written now: an older build stored up to so many, and what is stored has to count.
-            let default = tolerations(section.default, MAX_TOLERATIONS, &path.child("default"), errors);
-            let allowed = tolerations(section.whitelist, MAX_TOLERATIONS, &path.child("whitelist"), errors);
-            let allowed = AllowList::of(allowed);
-            let allows_built_in = section.always_allow_builtin.unwrap_or(true);
-            let reads_annotations = section.annotations_allowed.unwrap_or(true);
-            Settings::PodTolerationRestriction(PodTolerationRestriction {
-                default,
-                allowed,
-                allows_built_in,
-                reads_annotations,
-            })
-        }
-        Plugin::DefaultTolerationSeconds => {
-            let section = spec.default_toleration_seconds.clone().unwrap_or_default();
-            let mut seconds = |field: &'static str, value: Option<i64>| {
-                let value = value.unwrap_or(DEFAULT_SECONDS);
-                if value < 0 {
-                    errors.push(Error::invalid(&path.child(field), value, "must not be negative"));
-                }
-                value
-            };
-            let not_ready = seconds("notReadySeconds", section.not_ready_seconds);
-            let unreachable = seconds("unreachableSeconds", section.unreachable_seconds);
-            Settings::DefaultTolerationSeconds(DefaultTolerationSeconds { not_ready, unreachable })
-        }
+        Plugin::PodTolerationRestriction => toleration_restriction(spec, path, errors),
+        Plugin::DefaultTolerationSeconds => toleration_seconds(spec, path, errors),
         Plugin::ExtendedResourceToleration => Settings::ExtendedResourceToleration,
-        Plugin::LimitPodHardAntiAffinityTopology => {
-            let keys = spec.limit_pod_hard_anti_affinity_topology.clone().unwrap_or_default().allowed_topology_keys;
-            bounded(&keys, &path.child("allowedTopologyKeys"), errors, |key| qualified_name(key).into_iter().next());
-            Settings::LimitTopology(LimitTopology::of(keys))
-        }
-        Plugin::DenyServiceExternalIPs => {
-            let ranges = spec.deny_service_external_ips.clone().unwrap_or_default().allowed_cidrs;
-            let is_range =
-                |text: &str| Cidr::parse(text).is_none().then(|| "must be a range such as 192.0.2.0/24".to_owned());
-            bounded(&ranges, &path.child("allowedCIDRs"), errors, is_range);
-            let allowed = Ranges::of(ranges.iter().filter_map(|text| Cidr::parse(text)));
-            Settings::DenyServiceExternalIps(DenyServiceExternalIps { allowed })
-        }
+        Plugin::LimitPodHardAntiAffinityTopology => limit_topology(spec, path, errors),
+        Plugin::DenyServiceExternalIPs => external_ips(spec, path, errors),
         Plugin::NamespaceLifecycle => namespace_lifecycle(spec, path, errors),
         Plugin::PodSecurity => pod_security(spec, path, errors),
         Plugin::OwnerReferencesPermissionEnforcement => asking::owner_references(spec, path, errors),
@@ -125,26 +78,82 @@ pub(super) fn settings(plugin: Plugin, spec: &PluginSpec, path: &Path, errors: &
         Plugin::ImagePolicyWebhook => images::image_policy(spec, path, errors),
         Plugin::DefaultStorageClass => default_storage_class(spec, path, errors),
         Plugin::PodTopologyLabels => topology_labels(spec, path, errors),
-        Plugin::Priority => {
-            let section = spec.priority.clone().unwrap_or_default();
-            let replaced = path.child("replacedClassNames");
-            bounded(&section.replaced_class_names, &replaced, errors, |name| {
-                dns1123_subdomain(name).into_iter().next()
-            });
-            let name = class_name(section.priority_class_name, &path.child("priorityClassName"), errors);
-            Settings::Priority(PodClass { name, replaced: section.replaced_class_names.into_iter().collect() })
-        }
-        Plugin::RuntimeClass => {
-            let name = spec.runtime_class.clone().unwrap_or_default().runtime_class_name;
-            let name = class_name(name, &path.child("runtimeClassName"), errors);
-            Settings::RuntimeClass(PodClass { name, ..PodClass::default() })
-        }
+        Plugin::Priority => priority(spec, path, errors),
+        Plugin::RuntimeClass => runtime_class(spec, path, errors),
         Plugin::StorageObjectInUseProtection => Settings::StorageObjectInUseProtection,
         Plugin::PersistentVolumeClaimResize => Settings::PersistentVolumeClaimResize,
         Plugin::TaintNodesByCondition => Settings::TaintNodesByCondition,
         Plugin::ServiceAccount => service_account(spec, path, errors),
         Plugin::NodeRestriction => node_restriction(spec, path, errors),
     }
+}
+
+fn always_pull_images(spec: &PluginSpec, path: &Path, errors: &mut ErrorList) -> Settings {
+    let section = spec.always_pull_images.clone().unwrap_or_default();
+    let path = path.child("exemptImages");
+    bounded(&section.exempt_images, &path, errors, |text| text.is_empty().then(|| "must not be empty".to_owned()));
+    Settings::AlwaysPullImages(AlwaysPullImages {
+        exempt: Exempt::of(&section.exempt_images),
+        ephemeral: section.include_ephemeral_containers.unwrap_or_default(),
+    })
+}
+
+fn toleration_restriction(spec: &PluginSpec, path: &Path, errors: &mut ErrorList) -> Settings {
+    let section = spec.pod_toleration_restriction.clone().unwrap_or_default();
+    // More than may be written now: an older build stored up to so many, and what is stored has to count.
+    let default = tolerations(section.default, MAX_TOLERATIONS, &path.child("default"), errors);
+    let allowed = tolerations(section.whitelist, MAX_TOLERATIONS, &path.child("whitelist"), errors);
+    let allowed = AllowList::of(allowed);
+    let allows_built_in = section.always_allow_builtin.unwrap_or(true);
+    let reads_annotations = section.annotations_allowed.unwrap_or(true);
+    Settings::PodTolerationRestriction(PodTolerationRestriction {
+        default,
+        allowed,
+        allows_built_in,
+        reads_annotations,
+    })
+}
+
+fn toleration_seconds(spec: &PluginSpec, path: &Path, errors: &mut ErrorList) -> Settings {
+    let section = spec.default_toleration_seconds.clone().unwrap_or_default();
+    let mut seconds = |field: &'static str, value: Option<i64>| {
+        let value = value.unwrap_or(DEFAULT_SECONDS);
+        if value < 0 {
+            errors.push(Error::invalid(&path.child(field), value, "must not be negative"));
+        }
+        value
+    };
+    let not_ready = seconds("notReadySeconds", section.not_ready_seconds);
+    let unreachable = seconds("unreachableSeconds", section.unreachable_seconds);
+    Settings::DefaultTolerationSeconds(DefaultTolerationSeconds { not_ready, unreachable })
+}
+
+fn limit_topology(spec: &PluginSpec, path: &Path, errors: &mut ErrorList) -> Settings {
+    let keys = spec.limit_pod_hard_anti_affinity_topology.clone().unwrap_or_default().allowed_topology_keys;
+    bounded(&keys, &path.child("allowedTopologyKeys"), errors, |key| qualified_name(key).into_iter().next());
+    Settings::LimitTopology(LimitTopology::of(keys))
+}
+
+fn external_ips(spec: &PluginSpec, path: &Path, errors: &mut ErrorList) -> Settings {
+    let ranges = spec.deny_service_external_ips.clone().unwrap_or_default().allowed_cidrs;
+    let is_range = |text: &str| Cidr::parse(text).is_none().then(|| "must be a range such as 192.0.2.0/24".to_owned());
+    bounded(&ranges, &path.child("allowedCIDRs"), errors, is_range);
+    let allowed = Ranges::of(ranges.iter().filter_map(|text| Cidr::parse(text)));
+    Settings::DenyServiceExternalIps(DenyServiceExternalIps { allowed })
+}
+
+fn priority(spec: &PluginSpec, path: &Path, errors: &mut ErrorList) -> Settings {
+    let section = spec.priority.clone().unwrap_or_default();
+    let replaced = path.child("replacedClassNames");
+    bounded(&section.replaced_class_names, &replaced, errors, |name| dns1123_subdomain(name).into_iter().next());
+    let name = class_name(section.priority_class_name, &path.child("priorityClassName"), errors);
+    Settings::Priority(PodClass { name, replaced: section.replaced_class_names.into_iter().collect() })
+}
+
+fn runtime_class(spec: &PluginSpec, path: &Path, errors: &mut ErrorList) -> Settings {
+    let name = spec.runtime_class.clone().unwrap_or_default().runtime_class_name;
+    let name = class_name(name, &path.child("runtimeClassName"), errors);
+    Settings::RuntimeClass(PodClass { name, ..PodClass::default() })
 }
 
 /// The name of the class that pods get.
@@ -241,7 +250,7 @@ fn namespace_lifecycle(spec: &PluginSpec, path: &Path, errors: &mut ErrorList) -
     });
     let selector = section.protected_label_selector.as_ref();
     let selector =
-        selector.and_then(|selector| super::compiled(selector, &path.child("protectedLabelSelector"), errors));
+        selector.and_then(|selector| super::scope::compiled(selector, &path.child("protectedLabelSelector"), errors));
     if section.protected_namespaces.is_empty() && section.protected_label_selector.is_none() {
         errors.push(Error::required(&names, "or protectedLabelSelector: which namespaces may not be deleted"));
     }

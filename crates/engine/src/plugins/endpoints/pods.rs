@@ -1,6 +1,7 @@
 //! New pods: plugins follow the sidecars, in the call for pods.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use admission::reply::Outcome;
 use admission::review::UserInfo;
@@ -12,10 +13,10 @@ use crate::outcome::{refuse_after_all, refused, says_little, set_reason, take_pa
 use crate::plugins::Plugin;
 use crate::plugins::compiled::{At, CompiledPlugin, Mode, Settings};
 use crate::plugins::placement::Placement;
-use crate::plugins::pod_facts::PodFacts;
+use crate::plugins::pod_facts::{PodFacts, Spec};
 use crate::pod::borrowed_map::BorrowedMap;
 use crate::pod::decoded::Decoded;
-use crate::pod::limits;
+use crate::pod::limits::{self, Exceeded};
 use crate::pod::view::{MIRROR_ANNOTATION, PodView};
 use crate::reasons;
 use crate::snapshot::Snapshot;
@@ -68,24 +69,9 @@ pub fn mutate(
             ..at(request, metadata.said_name(&request.name), concerned.placement)
         };
         let before = spec.count_of_tolerations();
-        for (plugin, is_exempt) in concerned.plugins {
-            request.deadline.check()?;
-            match plugin.change(spec, &at) {
-                Ok(change) => {
-                    if report.changes((plugin, is_exempt), &change) {
-                        spec.apply(change);
-                    }
-                    // What is stored would be refused when it is validated.
-                    if let Some(exceeded) = spec.too_many_tolerations() {
-                        return Ok(refused(verdict, (Reason::TOO_LARGE, limits::too_large(exceeded))));
-                    }
-                }
-                Err(message) => {
-                    if report.checks((plugin, is_exempt), Err(message), request) {
-                        break;
-                    }
-                }
-            }
+        // What is stored would be refused when it is validated.
+        if let Some(exceeded) = change(spec, concerned.plugins, &at, request, &mut report)? {
+            return Ok(refused(verdict, (Reason::TOO_LARGE, limits::too_large(exceeded))));
         }
         spec.patch(before)
     };
@@ -102,6 +88,35 @@ pub fn mutate(
     }
     verdict.outcome = Outcome::Patched(patch);
     Ok(verdict)
+}
+
+/// Makes the changes of all plugins, up to the first that refuses the pod. Returns the limit of tolerations where there are more then.
+fn change<'s>(
+    spec: &mut Spec<'_>,
+    plugins: Vec<(&'s Arc<CompiledPlugin>, bool)>,
+    at: &At<'_>,
+    request: &Request<'_, Decoded<PodView<'_>>>,
+    report: &mut Report<'s>,
+) -> Result<Option<Exceeded>, Unserved> {
+    for (plugin, is_exempt) in plugins {
+        request.deadline.check()?;
+        match plugin.change(spec, at) {
+            Ok(change) => {
+                if report.changes((plugin, is_exempt), &change) {
+                    spec.apply(change);
+                }
+                if let Some(exceeded) = spec.too_many_tolerations() {
+                    return Ok(Some(exceeded));
+                }
+            }
+            Err(message) => {
+                if report.checks((plugin, is_exempt), Err(message), request) {
+                    break;
+                }
+            }
+        }
+    }
+    Ok(None)
 }
 
 /// What the node selector of a pod that this user creates gets under these keys, if it has nothing there.

@@ -1,5 +1,7 @@
 //! Pods, claims and services under `ResourceQuota`.
 
+use std::sync::Arc;
+
 use admission::registry::{FailurePolicy, MatchCondition, Namespaces, Resource, Rule};
 use admission::{Findings, ObjectLimit, Operation, Request, Unserved, Validating};
 
@@ -114,13 +116,7 @@ impl Validating<Snapshot> for QuotaValidation {
             return Ok(());
         }
         if snapshot.namespaces_may_appear && !snapshot.quotas.is_complete {
-            let why = "ResourceQuotas have not been read yet";
-            // Only what would be refused has to wait.
-            if binds(&concerned.plugins) {
-                return Err(Unserved::NotReady(why.to_owned()));
-            }
-            findings.warnings.extend(cannot_tell(&concerned.plugins, why));
-            return Ok(());
+            return unread(&concerned.plugins, findings);
         }
         let new = match new.whole() {
             Ok(new) => new,
@@ -152,6 +148,16 @@ impl Validating<Snapshot> for QuotaValidation {
         report.finish(findings);
         Ok(())
     }
+}
+
+/// The answer while quotas have not been read: only what would be refused has to wait.
+fn unread(plugins: &[(&Arc<CompiledPlugin>, bool)], findings: &mut Findings) -> Result<(), Unserved> {
+    let why = "ResourceQuotas have not been read yet";
+    if binds(plugins) {
+        return Err(Unserved::NotReady(why.to_owned()));
+    }
+    findings.warnings.extend(cannot_tell(plugins, why));
+    Ok(())
 }
 
 /// Whether an update leaves what the object asks for as it is stored.
