@@ -34,7 +34,7 @@ pub struct Gate {
 
 /// What is known about a gate.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Check {
+pub struct GateStatus {
     /// The gate's name, such as `sync:namespaces`.
     pub name: String,
     /// Whether it is open.
@@ -81,8 +81,8 @@ impl Readiness {
     }
 
     /// Every gate, in the order of their making.
-    pub fn checks(&self) -> Vec<Check> {
-        let check = |state: &Arc<GateState>| Check {
+    pub fn checks(&self) -> Vec<GateStatus> {
+        let check = |state: &Arc<GateState>| GateStatus {
             name: state.name.clone(),
             open: state.open.load(Ordering::Acquire),
             detail: String::clone(&state.detail.load()),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use peak_alloc::PeakAlloc;
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::checks::world::{ALL, MUTATE_POD, PLUGINS, World};
+use crate::checks::cluster::{ALL, MUTATE_POD, PLUGINS, Cluster};
 
 #[global_allocator]
 static HEAP: PeakAlloc = PeakAlloc;
@@ -30,30 +30,30 @@ const TRIES: usize = 5;
 /// # Panics
 /// If a reply takes more than the bounds.
 pub fn hold(body: &[u8]) {
-    for world in [&ALL[0], &PLUGINS] {
-        for path in world.paths() {
+    for cluster in [&ALL[0], &PLUGINS] {
+        for path in cluster.paths() {
             let most = HEAP_OF_ANY + HEAP_OF_EACH_BYTE * body.len();
-            let heap = heap_of(world, path, body);
+            let heap = heap_of(cluster, path, body);
             assert!(heap <= most, "{path}: {heap} bytes of the heap for a body of {}, not {most}", body.len());
             let most = WORK_OF_ANY + TIMES_HARMLESS * work_of_harmless(body.len());
-            let work = (0..TRIES).map(|_| work_of(world, path, body)).find(|work| *work <= most);
+            let work = (0..TRIES).map(|_| work_of(cluster, path, body)).find(|work| *work <= most);
             assert!(work.is_some(), "{path}: more than {most:?} for a body of {}", body.len());
         }
     }
 }
 
-fn heap_of(world: &World, path: &str, body: &[u8]) -> usize {
+fn heap_of(cluster: &Cluster, path: &str, body: &[u8]) -> usize {
     let before = HEAP.current_usage();
     HEAP.reset_peak_usage();
-    drop(world.answer(path, body));
+    drop(cluster.answer(path, body));
     HEAP.peak_usage().saturating_sub(before)
 }
 
 /// The processor's time, which other processes do not add to.
-fn work_of(world: &World, path: &str, body: &[u8]) -> Duration {
+fn work_of(cluster: &Cluster, path: &str, body: &[u8]) -> Duration {
     let now = || clock_gettime(ClockId::ThreadCPUTime);
     let begin = now();
-    drop(world.answer(path, body));
+    drop(cluster.answer(path, body));
     Duration::try_from(now() - begin).unwrap_or_default()
 }
 

@@ -44,7 +44,7 @@ impl Default for CertificateLifetimes {
 
 /// Durations that cannot work together.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum LivesError {
+pub enum LifetimesError {
     /// A leaf would be older than its authority, or the next authority too late.
     #[error(
         "--self-signed-ca-duration ({authority:?}) must be at least {least:?}: twice --self-signed-leaf-duration, and nine times --ca-bundle-settle"
@@ -67,16 +67,16 @@ impl CertificateLifetimes {
     /// Checks that each life is long enough for what has to happen in it.
     ///
     /// # Errors
-    /// [`LivesError`].
-    pub fn checked(self) -> Result<Self, LivesError> {
+    /// [`LifetimesError`].
+    pub fn checked(self) -> Result<Self, LifetimesError> {
         let Self { authority, leaf, settle, .. } = self;
         if leaf < SHORTEST_LEAF {
-            return Err(LivesError::Leaf(leaf));
+            return Err(LifetimesError::Leaf(leaf));
         }
         // The last third of an authority's life is for its successor to be seen everywhere, with two further tries.
         let least = (leaf.saturating_mul(2)).max(settle.saturating_mul(9));
         if authority < least {
-            return Err(LivesError::Authority { authority, least });
+            return Err(LifetimesError::Authority { authority, least });
         }
         Ok(self)
     }

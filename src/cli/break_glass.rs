@@ -9,7 +9,7 @@ use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, 
 use kube::Client;
 
 use super::cluster::{ClusterArgs, CommandOutput, ConsentArgs, Intent, run_with_intent};
-use super::streams::Outcome;
+use super::streams::CommandOutcome;
 use crate::manager::break_glass::{Error, Order, PolicyChange, PolicyStep, carry_out, since, who, whole_seconds};
 use crate::manager::client;
 use crate::manager::configuration::{Configuration, OnDemand};
@@ -92,14 +92,14 @@ async fn step<C: Configuration>(
 /// One configuration that cannot be written does not keep the other from being reported.
 fn output(steps: &[(&str, Result<PolicyStep, Error>)], args: &BreakGlassArgs) -> CommandOutput {
     let (mut result, mut aside) = (String::new(), String::new());
-    let mut outcome = Outcome::Fine;
+    let mut outcome = CommandOutcome::Fine;
     for (name, step) in steps {
         match step {
             Ok(step) => result.push_str(&words(name, step, args)),
             Err(error) => {
                 // Writing to a String cannot fail.
                 let _ = writeln!(aside, "outrider: {error}");
-                outcome = Outcome::BadInput;
+                outcome = CommandOutcome::BadInput;
             }
         }
     }

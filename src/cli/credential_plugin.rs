@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 
-use super::streams::Outcome;
+use super::streams::CommandOutcome;
 use crate::go_duration::unsigned_duration;
 use crate::manager::credentials::PLUGIN_TIMEOUT;
 
@@ -60,7 +60,7 @@ fn wait(child: &mut Child, timeout: Duration) -> io::Result<Option<u8>> {
     loop {
         if let Some(status) = child.try_wait()? {
             let code = status.code().and_then(|code| u8::try_from(code).ok());
-            return Ok(Some(code.unwrap_or(Outcome::BadInput.code())));
+            return Ok(Some(code.unwrap_or(CommandOutcome::BadInput.code())));
         }
         if start.elapsed() >= timeout {
             child.kill()?;
@@ -82,5 +82,5 @@ fn fail(text: &str) -> ExitCode {
 }
 
 fn failed() -> ExitCode {
-    ExitCode::from(Outcome::BadInput.code())
+    ExitCode::from(CommandOutcome::BadInput.code())
 }

@@ -7,8 +7,8 @@ use jiff::Timestamp;
 
 use super::cluster::{ClusterArgs, CommandOutput, run};
 use super::namespace::namespace;
-use super::streams::Outcome;
-use crate::doctor::report::{Report, Verdict};
+use super::streams::CommandOutcome;
+use crate::doctor::report::{ClusterHealth, Report};
 use crate::doctor::{examine, fetch};
 
 /// Arguments of `outrider doctor`.
@@ -26,12 +26,12 @@ pub struct DoctorArgs {
     pub service_account: Option<String>,
     /// How the findings are printed
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value = "text")]
-    pub output: Format,
+    pub output: DoctorFormat,
 }
 
 /// How findings are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub enum DoctorFormat {
     /// For a terminal
     Text,
     /// For programs: one object with findings, certificates and notChecked
@@ -74,16 +74,16 @@ pub fn execute(args: &DoctorArgs) -> ExitCode {
     })
 }
 
-fn output(report: &Report, format: Format) -> Result<CommandOutput, Error> {
+fn output(report: &Report, format: DoctorFormat) -> Result<CommandOutput, Error> {
     let result = match format {
-        Format::Text => report.text(),
-        Format::Json => format!("{}\n", serde_json::to_string_pretty(report)?),
+        DoctorFormat::Text => report.text(),
+        DoctorFormat::Json => format!("{}\n", serde_json::to_string_pretty(report)?),
     };
     let outcome = match report.verdict() {
-        Verdict::Healthy => Outcome::Fine,
-        Verdict::Findings => Outcome::Refused,
-        Verdict::CannotTell => Outcome::BadInput,
-        Verdict::Critical => Outcome::Critical,
+        ClusterHealth::Healthy => CommandOutcome::Fine,
+        ClusterHealth::Findings => CommandOutcome::Refused,
+        ClusterHealth::CannotTell => CommandOutcome::BadInput,
+        ClusterHealth::Critical => CommandOutcome::Critical,
     };
     Ok(CommandOutput { result, aside: String::new(), outcome })
 }

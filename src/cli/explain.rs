@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 use super::cluster::{ClusterArgs, pod_of_cluster};
 use super::namespace::namespace;
 use super::offline::{OfflineModel, OfflineModelArgs, minor_version};
-use super::render::inject::{Rules, pod, render};
+use super::render::inject::{RenderRules, pod, render};
 use super::render::rendered::title;
-use super::render::templates::Found;
+use super::render::templates::FoundTemplates;
 use super::render::{namespaces, typing, warn_of_typing};
-use super::report::{Report, ReportArgs};
-use super::streams::{Outcome, Streams, with_process_streams};
+use super::report::{CommandReport, ReportArgs};
+use super::streams::{CommandOutcome, Streams, with_process_streams};
 use crate::input::{self, Identity, Manifest, identity};
 use crate::validate::Validate;
 use engine::offline::admit::review;
@@ -37,8 +37,8 @@ pub struct ExplainArgs {
     #[arg(short, long, value_name = "NAMESPACE", default_value = "default", value_parser = namespace)]
     pub namespace: String,
     /// What to print
-    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
-    pub output: Format,
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = ExplainFormat::Text)]
+    pub output: ExplainFormat,
     /// File or folder with sets and namespaces (.yaml, .yml, .json), - for stdin; may be repeated
     #[arg(long, value_name = "PATH", required_unless_present_any = ["from_cluster", "object"])]
     pub manifests: Vec<PathBuf>,
@@ -62,7 +62,7 @@ pub struct ExplainArgs {
 
 /// What is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub enum ExplainFormat {
     /// A line for each set: the reason code, the set, whether it is injected, and why
     Text,
     /// One object with all of it
@@ -113,22 +113,22 @@ pub fn execute(args: &ExplainArgs) -> ExitCode {
 ///
 /// # Errors
 /// When a stream cannot be written.
-pub fn run(args: &ExplainArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
-    let mut report = Report::new(&args.report);
+pub fn run(args: &ExplainArgs, streams: &mut Streams<'_>) -> io::Result<CommandOutcome> {
+    let mut report = CommandReport::new(&args.report);
     let explained = explain_input(args, &mut report, streams.stdin);
     report.print_text(streams.stderr)?;
-    let Some(explained) = explained else { return Ok(Outcome::BadInput) };
+    let Some(explained) = explained else { return Ok(CommandOutcome::BadInput) };
     let text = match args.output {
-        Format::Text => text(&explained),
-        Format::Json => format!("{:#}\n", json_of(&explained)),
+        ExplainFormat::Text => text(&explained),
+        ExplainFormat::Json => format!("{:#}\n", json_of(&explained)),
     };
     streams.stdout.write_all(text.as_bytes())?;
     let is_refused = explained.iter().any(|pod| pod.explanation.is_refused());
-    Ok(if is_refused { Outcome::Refused } else { Outcome::Fine })
+    Ok(if is_refused { CommandOutcome::Refused } else { CommandOutcome::Fine })
 }
 
 /// Every pod of the input; `None` when it cannot be used, which the report says.
-fn explain_input(args: &ExplainArgs, report: &mut Report<'_>, stdin: &mut dyn Read) -> Option<Vec<Explained>> {
+fn explain_input(args: &ExplainArgs, report: &mut CommandReport<'_>, stdin: &mut dyn Read) -> Option<Vec<Explained>> {
     let of_model = args.model();
     let mut model = OfflineModel::load(&of_model, report, stdin)?;
     let objects = match &model.no_set {
@@ -138,7 +138,7 @@ fn explain_input(args: &ExplainArgs, report: &mut Report<'_>, stdin: &mut dyn Re
     let objects = objects.map_err(|errors| report.errors(&errors)).ok()?;
     namespaces::learn(&mut model, &objects, of_model.of_sets(), report)?;
     if args.object.is_empty() {
-        let rules = Rules { namespace: &args.namespace, validate: Validate::Warn };
+        let rules = RenderRules { namespace: &args.namespace, validate: Validate::Warn };
         for object in &objects {
             warn_of_typing(&render(object.clone(), rules, &model), report);
         }
@@ -208,7 +208,7 @@ fn explain_object(
     args: &ExplainArgs,
     model: &OfflineModel,
 ) -> Result<Vec<(String, Explanation)>, String> {
-    let found = Found::of(identity, value);
+    let found = FoundTemplates::of(identity, value);
     let namespace = identity.namespace.as_deref().unwrap_or(&args.namespace);
     let mut all = Vec::new();
     for template in found.templates.iter().filter(|template| value.pointer(&template.pointer).is_some()) {

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use clap::Args;
 
-use super::findings::{Severity, Summary};
+use super::findings::{Level, Summary};
 use super::offline::OWN_NAMESPACE;
-use super::report::{FindingsFormat, Report, ReportArgs};
-use super::streams::{Outcome, Streams, with_process_streams};
+use super::report::{CommandReport, FindingsFormat, ReportArgs};
+use super::streams::{CommandOutcome, Streams, with_process_streams};
 use crate::input;
 use crate::kinds::Kinds;
 use crate::registry::registry;
@@ -69,8 +69,8 @@ pub fn execute(args: &LintArgs) -> ExitCode {
 ///
 /// # Errors
 /// When a stream cannot be written.
-pub fn run(args: &LintArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
-    let mut report = Report::new(&args.report);
+pub fn run(args: &LintArgs, streams: &mut Streams<'_>) -> io::Result<CommandOutcome> {
+    let mut report = CommandReport::new(&args.report);
     let paths = [&args.paths[..], &args.filenames].concat();
     let (manifests, unreadable) = report.reading(streams.stdin, |stdin| input::load_readable_or_stdin(&paths, stdin));
     report.errors(&unreadable);
@@ -78,17 +78,21 @@ pub fn run(args: &LintArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
     let exclusion = Arc::new(Exclusion::new(OWN_NAMESPACE, args.excluded_namespaces.iter().cloned()));
     let checked = manifests.iter().filter(|manifest| standalone::is_set(manifest)).count();
     match standalone::of(&manifests, &paths, &exclusion, &registry, args.validate, None) {
-        Ok(loaded) => loaded.warnings.iter().for_each(|warning| report.read(Severity::Warning, warning)),
+        Ok(loaded) => loaded.warnings.iter().for_each(|warning| report.read(Level::Warning, warning)),
         Err(unusable) => report.unusable(&unusable),
     }
-    if checked == 0 && report.count(Severity::Error) == 0 {
-        report.read(Severity::Error, &standalone::no_set(&paths));
+    if checked == 0 && report.count(Level::Error) == 0 {
+        report.read(Level::Error, &standalone::no_set(&paths));
     }
     let summary = Summary(vec![
         ("objects checked", checked),
-        ("errors", report.count(Severity::Error)),
-        ("warnings", report.count(Severity::Warning)),
+        ("errors", report.count(Level::Error)),
+        ("warnings", report.count(Level::Warning)),
     ]);
     report.print(args.output, "lint", &summary, streams.stdout, streams.stderr)?;
-    Ok(if checked == 0 || !unreadable.is_empty() { Outcome::BadInput } else { report.outcome(args.warnings_as_errors) })
+    Ok(if checked == 0 || !unreadable.is_empty() {
+        CommandOutcome::BadInput
+    } else {
+        report.outcome(args.warnings_as_errors)
+    })
 }

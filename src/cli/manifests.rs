@@ -13,14 +13,16 @@ use crate::cli::cases::schema;
 use crate::cli::fail_open::FailOpenArgs;
 use crate::cli::kinds::KindArgs;
 use crate::cli::namespace::namespace;
-use crate::cli::streams::{Outcome, Streams, with_process_streams};
+use crate::cli::streams::{CommandOutcome, Streams, with_process_streams};
 use crate::kinds::Kinds;
 use crate::manifests::chart;
 use crate::manifests::guard::Guard;
 use crate::manifests::rbac::Rbac;
 use crate::manifests::schemas;
 use crate::manifests::user_roles::user_roles;
-use crate::manifests::webhooks::{PodFailurePolicy, Settings, Target, WebhookEntry, mutating, on_demand, validating};
+use crate::manifests::webhooks::{
+    PodFailurePolicy, Settings, WebhookEntry, WebhookTarget, mutating, on_demand, validating,
+};
 use crate::names::APP;
 use crate::registry::registry;
 use engine::snapshot::Exclusion;
@@ -32,7 +34,7 @@ use engine::yaml;
 pub struct ManifestsArgs {
     /// What to print; everything but the parts of the chart when left out
     #[arg(value_enum)]
-    pub what: Option<What>,
+    pub what: Option<ManifestGroup>,
     /// Namespace that Outrider runs in
     #[arg(long, env = "POD_NAMESPACE", hide_env_values = true, default_value = "outrider-system", value_parser = namespace)]
     pub namespace: String,
@@ -53,7 +55,7 @@ pub struct ManifestsArgs {
 
 /// A group of manifests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum What {
+pub enum ManifestGroup {
     /// Custom resource definitions
     Crds,
     /// Service account, its roles and their bindings; roles for users
@@ -87,35 +89,35 @@ pub fn execute(args: &ManifestsArgs) -> ExitCode {
 ///
 /// # Errors
 /// When a stream cannot be written.
-pub fn run(args: &ManifestsArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
+pub fn run(args: &ManifestsArgs, streams: &mut Streams<'_>) -> io::Result<CommandOutcome> {
     let files = match files(args) {
         Ok(files) => files,
         Err(error) => {
             writeln!(streams.stderr, "outrider: cannot write a manifest as JSON: {error}")?;
-            return Ok(Outcome::BadInput);
+            return Ok(CommandOutcome::BadInput);
         }
     };
     let Some(dir) = &args.output_dir else {
-        if args.what == Some(What::Schemas) {
+        if args.what == Some(ManifestGroup::Schemas) {
             let schemas: serde_json::Map<String, Value> =
                 files.into_iter().map(|(file, all)| (file, all.into_iter().next().unwrap_or_default())).collect();
             writeln!(streams.stdout, "{:#}", Value::from(schemas))?;
-            return Ok(Outcome::Fine);
+            return Ok(CommandOutcome::Fine);
         }
         let objects: Vec<Value> = files.into_iter().flat_map(|(_, objects)| objects).collect();
         streams.stdout.write_all(yaml::write_documents(&objects).as_bytes())?;
-        return Ok(Outcome::Fine);
+        return Ok(CommandOutcome::Fine);
     };
     let kustomization = kustomization(&files).map(|object| ("crd/kustomization.yaml".to_owned(), vec![object]));
     for (file, objects) in files.iter().chain(&kustomization) {
         let path = dir.join(file);
         if let Err(error) = write(&path, objects) {
             writeln!(streams.stderr, "outrider: cannot write {}: {error}", path.display())?;
-            return Ok(Outcome::BadInput);
+            return Ok(CommandOutcome::BadInput);
         }
         writeln!(streams.stderr, "wrote {}", path.display())?;
     }
-    Ok(Outcome::Fine)
+    Ok(CommandOutcome::Fine)
 }
 
 fn write(path: &Path, objects: &[Value]) -> io::Result<()> {
@@ -149,20 +151,20 @@ fn kustomization(files: &[(String, Vec<Value>)]) -> Option<Value> {
 
 /// The manifests by the file that they belong in.
 fn files(args: &ManifestsArgs) -> Result<Vec<(String, Vec<Value>)>, serde_json::Error> {
-    if args.what == Some(What::Chart) {
+    if args.what == Some(ManifestGroup::Chart) {
         return Ok(chart::files().into_iter().map(|(file, part)| (file, vec![part])).collect());
     }
     let wanted = |what| args.what.is_none_or(|only| only == what);
     let kinds = &args.kinds.enable_kinds;
     let exclusion = Exclusion::new(&args.namespace, args.excluded_namespaces.iter().cloned());
     let settings = Settings {
-        target: Target::Service { namespace: args.namespace.clone() },
+        target: WebhookTarget::Service { namespace: args.namespace.clone() },
         ca_bundle: None,
         exclusion: &exclusion,
         pod_failure_policy: PodFailurePolicy::Fail,
     };
     let mut files = Vec::new();
-    if wanted(What::Crds) {
+    if wanted(ManifestGroup::Crds) {
         let converter = settings.converter();
         for crd in kinds.iter().map(|kind| (kind.crd)(&converter)) {
             let file = format!("crd/bases/{}_{}.yaml", crd.spec.group, crd.spec.names.plural);
@@ -170,7 +172,7 @@ fn files(args: &ManifestsArgs) -> Result<Vec<(String, Vec<Value>)>, serde_json::
         }
     }
     // Where everything is printed, schemas would be in the way: they are no objects of a cluster.
-    if args.what == Some(What::Schemas) || (args.what.is_none() && args.output_dir.is_some()) {
+    if args.what == Some(ManifestGroup::Schemas) || (args.what.is_none() && args.output_dir.is_some()) {
         let converter = settings.converter();
         // An editor may have a file of any kind open.
         for crd in Kinds::all().iter().map(|kind| (kind.crd)(&converter)) {
@@ -179,7 +181,7 @@ fn files(args: &ManifestsArgs) -> Result<Vec<(String, Vec<Value>)>, serde_json::
         let (file, schema) = schema::file();
         files.push((file, vec![schema]));
     }
-    if wanted(What::Rbac) {
+    if wanted(ManifestGroup::Rbac) {
         let rbac = Rbac::of(&args.namespace, kinds, args.fail_open.deployment().as_deref());
         files.push(("rbac/service_account.yaml".to_owned(), vec![object(&rbac.account)?]));
         files.push(("rbac/role.yaml".to_owned(), vec![object(&rbac.cluster_role)?, object(&rbac.role)?]));
@@ -188,19 +190,19 @@ fn files(args: &ManifestsArgs) -> Result<Vec<(String, Vec<Value>)>, serde_json::
         let user_roles = user_roles(kinds).iter().map(object).collect::<Result<_, _>>()?;
         files.push(("rbac/user_roles.yaml".to_owned(), user_roles));
     }
-    if wanted(What::Policies) {
+    if wanted(ManifestGroup::Policies) {
         let mut policies = Vec::new();
         for guard in Guard::all(APP, &args.namespace, APP, &args.excluded_namespaces) {
             policies.extend([object(&guard.policy())?, object(&guard.binding())?]);
         }
         files.push(("guard/policies.yaml".to_owned(), policies));
     }
-    if wanted(What::Webhooks) {
-        let hooks = WebhookEntry::all(&registry(kinds));
+    if wanted(ManifestGroup::Webhooks) {
+        let entries = WebhookEntry::all(&registry(kinds));
         let (mutating_on_demand, validating_on_demand) = on_demand();
         let webhooks = vec![
-            object(&mutating(&hooks, &settings))?,
-            object(&validating(&hooks, &settings))?,
+            object(&mutating(&entries, &settings))?,
+            object(&validating(&entries, &settings))?,
             object(&mutating_on_demand)?,
             object(&validating_on_demand)?,
         ];
@@ -219,11 +221,11 @@ mod tests {
     use super::*;
     use crate::kinds::{Kinds, workshop};
 
-    fn printed(what: Option<What>) -> Vec<Value> {
+    fn printed(what: Option<ManifestGroup>) -> Vec<Value> {
         printed_with(what, &Kinds::default())
     }
 
-    fn printed_with(what: Option<What>, kinds: &Kinds) -> Vec<Value> {
+    fn printed_with(what: Option<ManifestGroup>, kinds: &Kinds) -> Vec<Value> {
         let args = ManifestsArgs {
             what,
             namespace: "outrider-system".to_owned(),
@@ -234,7 +236,7 @@ mod tests {
         };
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
         let mut streams = Streams { stdin: &mut io::empty(), stdout: &mut stdout, stderr: &mut stderr };
-        assert_eq!(run(&args, &mut streams).unwrap(), Outcome::Fine);
+        assert_eq!(run(&args, &mut streams).unwrap(), CommandOutcome::Fine);
         assert!(stderr.is_empty());
         yaml::read(std::str::from_utf8(&stdout).unwrap()).unwrap().into_iter().map(|document| document.value).collect()
     }
@@ -248,11 +250,11 @@ mod tests {
         let of_the_process = ["ServiceAccount", "ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding"];
         let rbac = [&of_the_process[..], &["ClusterRole"; 8]].concat();
         let webhooks = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"].repeat(2);
-        assert_eq!(kinds(&printed(Some(What::Crds))), ["CustomResourceDefinition"; 4]);
-        assert_eq!(kinds(&printed(Some(What::Rbac))), rbac);
+        assert_eq!(kinds(&printed(Some(ManifestGroup::Crds))), ["CustomResourceDefinition"; 4]);
+        assert_eq!(kinds(&printed(Some(ManifestGroup::Rbac))), rbac);
         let policies = ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"].repeat(3);
-        assert_eq!(kinds(&printed(Some(What::Policies))), policies);
-        assert_eq!(kinds(&printed(Some(What::Webhooks))), webhooks);
+        assert_eq!(kinds(&printed(Some(ManifestGroup::Policies))), policies);
+        assert_eq!(kinds(&printed(Some(ManifestGroup::Webhooks))), webhooks);
         let all = printed(None);
         assert_eq!(all.len(), 27);
         assert!(all.iter().all(|object| object["apiVersion"].is_string() && object["metadata"]["name"].is_string()));
@@ -261,7 +263,7 @@ mod tests {
     #[test]
     fn every_path_of_the_registry_is_registered_and_no_file_holds_a_ca_bundle() {
         for kinds in [Kinds::default(), Kinds::all()] {
-            let webhooks = printed_with(Some(What::Webhooks), &kinds);
+            let webhooks = printed_with(Some(ManifestGroup::Webhooks), &kinds);
             let text = serde_json::to_string(&webhooks).unwrap();
             for entry in registry(&kinds).entries().iter().filter(|entry| !entry.rule.on_demand) {
                 assert!(text.contains(&format!("\"path\":\"{}\"", entry.path)), "{}", entry.path);

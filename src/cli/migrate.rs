@@ -16,10 +16,10 @@ use engine::yaml;
 use serde_json::{Value, json};
 
 use super::cluster::{ClusterArgs, of_openkruise};
-use super::findings::{Finding, Severity, Summary};
+use super::findings::{Diagnostic, Level, Summary};
 use super::offline::OWN_NAMESPACE;
-use super::report::{Report, ReportArgs};
-use super::streams::{Outcome, Streams, with_process_streams};
+use super::report::{CommandReport, ReportArgs};
+use super::streams::{CommandOutcome, Streams, with_process_streams};
 use crate::input::{self, Manifest};
 use crate::kinds::Kinds;
 use crate::registry::registry;
@@ -42,8 +42,8 @@ pub struct MigrateArgs {
     #[arg(long = "cluster", id = "live")]
     pub live: bool,
     /// What to print
-    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Yaml)]
-    pub output: Format,
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = MigrateFormat::Yaml)]
+    pub output: MigrateFormat,
     /// The live cluster
     #[command(flatten, next_help_heading = "Live cluster, with --cluster")]
     pub cluster: ClusterArgs,
@@ -54,7 +54,7 @@ pub struct MigrateArgs {
 
 /// What is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub enum MigrateFormat {
     /// Documents
     Yaml,
     /// One object, or one List
@@ -88,44 +88,44 @@ pub fn execute(args: &MigrateArgs) -> ExitCode {
 ///
 /// # Errors
 /// When a stream cannot be written.
-pub fn run(args: &MigrateArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
-    let mut report = Report::new(&args.report);
+pub fn run(args: &MigrateArgs, streams: &mut Streams<'_>) -> io::Result<CommandOutcome> {
+    let mut report = CommandReport::new(&args.report);
     let Some(found) = read(args, &mut report, streams.stdin) else {
         report.print_text(streams.stderr)?;
-        return Ok(Outcome::BadInput);
+        return Ok(CommandOutcome::BadInput);
     };
     let converted = convert_all(&found, &mut report);
-    if report.count(Severity::Error) == 0 {
+    if report.count(Level::Error) == 0 {
         check(&found, &converted, &mut report);
     }
     report.print_text(streams.stderr)?;
-    let errors = report.count(Severity::Error);
+    let errors = report.count(Level::Error);
     let is_set = |manifest: &&Manifest| standalone::is_set(manifest);
     let sets = if errors == 0 { converted.iter().filter(is_set).count() } else { 0 };
     let words = ["sets converted", "errors", "warnings", "notes"];
-    let counts = [sets, errors, report.count(Severity::Warning), report.count(Severity::Note)];
+    let counts = [sets, errors, report.count(Level::Warning), report.count(Level::Note)];
     report.sum_up(&Summary(words.into_iter().zip(counts).collect()), streams.stderr)?;
     if errors > 0 {
-        return Ok(Outcome::Refused);
+        return Ok(CommandOutcome::Refused);
     }
     let objects = converted.into_iter().map(|manifest| manifest.value).collect();
     streams.stdout.write_all(text(objects, args.output).as_bytes())?;
-    Ok(Outcome::Fine)
+    Ok(CommandOutcome::Fine)
 }
 
-fn text(mut objects: Vec<Value>, format: Format) -> String {
+fn text(mut objects: Vec<Value>, format: MigrateFormat) -> String {
     match format {
-        Format::Yaml => yaml::write_documents(&objects),
-        Format::Json if objects.len() == 1 => format!("{:#}\n", objects.remove(0)),
-        Format::Json => format!("{:#}\n", json!({"apiVersion": "v1", "kind": "List", "items": objects})),
+        MigrateFormat::Yaml => yaml::write_documents(&objects),
+        MigrateFormat::Json if objects.len() == 1 => format!("{:#}\n", objects.remove(0)),
+        MigrateFormat::Json => format!("{:#}\n", json!({"apiVersion": "v1", "kind": "List", "items": objects})),
     }
 }
 
 /// Everything that was given; `None` where it cannot be read, or holds no set of OpenKruise.
-fn read(args: &MigrateArgs, report: &mut Report<'_>, stdin: &mut dyn Read) -> Option<Vec<Manifest>> {
+fn read(args: &MigrateArgs, report: &mut CommandReport<'_>, stdin: &mut dyn Read) -> Option<Vec<Manifest>> {
     if let Some(flag) = args.cluster.given().filter(|_| !args.live) {
         let text = format!("{flag} needs --cluster: without it no cluster is read");
-        report.add(Finding::bare(Severity::Error, text));
+        report.add(Diagnostic::bare(Level::Error, text));
         return None;
     }
     let paths: Vec<PathBuf> = args.paths.iter().chain(&args.files).cloned().collect();
@@ -140,7 +140,7 @@ fn read(args: &MigrateArgs, report: &mut Report<'_>, stdin: &mut dyn Read) -> Op
         match of_openkruise(&args.cluster) {
             Ok(live) => found.extend(live),
             Err(error) => {
-                report.add(Finding::bare(Severity::Error, error));
+                report.add(Diagnostic::bare(Level::Error, error));
                 return None;
             }
         }
@@ -148,7 +148,7 @@ fn read(args: &MigrateArgs, report: &mut Report<'_>, stdin: &mut dyn Read) -> Op
     if !found.iter().any(|manifest| openkruise::is_set(&manifest.value)) {
         let listed: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
         let place = if args.live { "the cluster".to_owned() } else { listed.join(", ") };
-        report.add(Finding::bare(Severity::Error, format!("no {DEFINITION} object in {place}")));
+        report.add(Diagnostic::bare(Level::Error, format!("no {DEFINITION} object in {place}")));
         return None;
     }
     Some(found)
@@ -156,14 +156,14 @@ fn read(args: &MigrateArgs, report: &mut Report<'_>, stdin: &mut dyn Read) -> Op
 
 /// Every object of OpenKruise, converted, the list of annotations first: sets are refused that give others. Canaries come last, as they
 /// are refused where their base is not there yet.
-fn convert_all(found: &[Manifest], report: &mut Report<'_>) -> Vec<Manifest> {
+fn convert_all(found: &[Manifest], report: &mut CommandReport<'_>) -> Vec<Manifest> {
     let (mut converted, mut noted) = (Vec::new(), Noted::default());
     for Manifest { source, value, .. } in found.iter().filter(|it| openkruise::is_configuration(&it.value)) {
         if let Some(map) = openkruise::configuration(value, OWN_NAMESPACE) {
             let place = format!(
                 "printed as {CONFIG_MAP} in {OWN_NAMESPACE}; change the namespace if Outrider is in another one"
             );
-            report.add(Finding::of(Severity::Note, source, format!("{}: metadata.name: {place}", title(value))));
+            report.add(Diagnostic::of(Level::Note, source, format!("{}: metadata.name: {place}", title(value))));
             converted.push(noted.of(map, source, &title(value), report));
         }
     }
@@ -171,7 +171,7 @@ fn convert_all(found: &[Manifest], report: &mut Report<'_>) -> Vec<Manifest> {
         match openkruise::convert(value) {
             Ok(set) => converted.push(noted.of(set, source, &title(value), report)),
             Err(errors) => errors.iter().for_each(|error| {
-                report.add(Finding::of(Severity::Error, source, format!("{}: {error}", title(value))));
+                report.add(Diagnostic::of(Level::Error, source, format!("{}: {error}", title(value))));
             }),
         }
     }
@@ -185,21 +185,21 @@ fn convert_all(found: &[Manifest], report: &mut Report<'_>) -> Vec<Manifest> {
 struct Noted(BTreeMap<String, String>);
 
 impl Noted {
-    fn of(&mut self, converted: Converted, source: &str, title: &str, report: &mut Report<'_>) -> Manifest {
+    fn of(&mut self, converted: Converted, source: &str, title: &str, report: &mut CommandReport<'_>) -> Manifest {
         let mut again: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for remark in converted.remarks {
             if remark.needs_action {
-                report.add(Finding::of(Severity::Warning, source, format!("{title}: {remark}")));
+                report.add(Diagnostic::of(Level::Warning, source, format!("{title}: {remark}")));
             } else if let Some(first) = self.0.get(&remark.to_string()).filter(|first| *first != title) {
                 again.entry(first.clone()).or_default().push(remark.field);
             } else {
-                report.add(Finding::of(Severity::Note, source, format!("{title}: {remark}")));
+                report.add(Diagnostic::of(Level::Note, source, format!("{title}: {remark}")));
                 self.0.insert(remark.to_string(), title.to_owned());
             }
         }
         for (first, fields) in again {
             let text = format!("{title}: {}: as for {first}", fields.join(", "));
-            report.add(Finding::of(Severity::Note, source, text));
+            report.add(Diagnostic::of(Level::Note, source, text));
         }
         Manifest { source: source.to_owned(), value: converted.object, is_stored: false }
     }
@@ -214,7 +214,7 @@ fn title(object: &Value) -> String {
 
 /// Puts the printed objects through the webhooks, as `outrider lint` does. Our own list of annotations and the revisions of our sets
 /// may be given beside them; they are not printed.
-fn check(found: &[Manifest], converted: &[Manifest], report: &mut Report<'_>) {
+fn check(found: &[Manifest], converted: &[Manifest], report: &mut CommandReport<'_>) {
     let is = |manifest: &Manifest, kind: &str| manifest.value.get("kind").is_some_and(|found| found == kind);
     let has_list = converted.iter().any(|manifest| is(manifest, CONFIG_MAP_KIND));
     let given = found.iter().filter(|it| is(it, REVISION) || (is(it, CONFIG_MAP_KIND) && !has_list));
@@ -233,8 +233,8 @@ fn check(found: &[Manifest], converted: &[Manifest], report: &mut Report<'_>) {
         for set in converted.iter().filter(has_annotations) {
             let text = "give the list of allowed annotations too: OpenKruise's ConfigMap kruise-configuration, or one of your own \
                         (docs/migration.md)";
-            report.add(Finding::of(
-                Severity::Warning,
+            report.add(Diagnostic::of(
+                Level::Warning,
                 &set.source,
                 format!("{}: spec.patchPodMetadata: {text}", title(&set.value)),
             ));
@@ -242,7 +242,7 @@ fn check(found: &[Manifest], converted: &[Manifest], report: &mut Report<'_>) {
     }
     let exclusion = Arc::new(Exclusion::new(OWN_NAMESPACE, Vec::new()));
     match standalone::of(&manifests, &[], &exclusion, &registry(&Kinds::all()), Validate::Strict, None) {
-        Ok(loaded) => loaded.warnings.iter().for_each(|warning| report.read(Severity::Warning, warning)),
+        Ok(loaded) => loaded.warnings.iter().for_each(|warning| report.read(Level::Warning, warning)),
         Err(unusable) => report.unusable(&unusable),
     }
 }

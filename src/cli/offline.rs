@@ -9,9 +9,9 @@ use admission::Registry;
 use clap::Args;
 
 use super::cluster::{ClusterArgs, deciding};
-use super::findings::{Finding, Severity};
-use super::report::Report;
-use super::streams::Outcome;
+use super::findings::{Diagnostic, Level};
+use super::report::CommandReport;
+use super::streams::CommandOutcome;
 use crate::kinds::Kinds;
 use crate::registry::registry;
 use crate::standalone::{self, Validate};
@@ -80,12 +80,12 @@ impl OfflineModelArgs {
     ///
     /// # Errors
     /// When `stderr` cannot be written.
-    pub fn warned(&self, outcome: Outcome, stderr: &mut dyn Write) -> io::Result<Outcome> {
-        if !self.warnings_as_errors || outcome != Outcome::Fine {
+    pub fn warned(&self, outcome: CommandOutcome, stderr: &mut dyn Write) -> io::Result<CommandOutcome> {
+        if !self.warnings_as_errors || outcome != CommandOutcome::Fine {
             return Ok(outcome);
         }
         writeln!(stderr, "error: there were warnings, and --warnings-as-errors")?;
-        Ok(Outcome::Refused)
+        Ok(CommandOutcome::Refused)
     }
 }
 
@@ -113,14 +113,14 @@ pub const OWN_NAMESPACE: &str = "outrider-system";
 
 impl OfflineModel {
     /// Loads the manifests and adds what is wrong or noteworthy to the report; `None` when they cannot be used.
-    pub fn load(args: &OfflineModelArgs, report: &mut Report<'_>, stdin: &mut dyn Read) -> Option<Self> {
+    pub fn load(args: &OfflineModelArgs, report: &mut CommandReport<'_>, stdin: &mut dyn Read) -> Option<Self> {
         // A review names its kind: nothing needs to be on.
         let registry = registry(&Kinds::all());
         let exclusion = Arc::new(Exclusion::new(OWN_NAMESPACE, args.excluded_namespaces.iter().cloned()));
         let mut live = Vec::new();
         if let Some(flag) = args.cluster.given().filter(|_| !args.from_cluster) {
-            report.add(Finding::bare(
-                Severity::Error,
+            report.add(Diagnostic::bare(
+                Level::Error,
                 format!("{flag} needs --from-cluster: without it no cluster is read"),
             ));
             return None;
@@ -129,7 +129,7 @@ impl OfflineModel {
             match deciding(&args.cluster, args.namespace.as_deref()) {
                 Ok(found) => live = found,
                 Err(error) => {
-                    report.add(Finding::bare(Severity::Error, error));
+                    report.add(Diagnostic::bare(Level::Error, error));
                     return None;
                 }
             }
@@ -141,7 +141,7 @@ impl OfflineModel {
         match loaded {
             Ok(loaded) => {
                 for warning in &loaded.warnings {
-                    report.read(Severity::Warning, warning);
+                    report.read(Level::Warning, warning);
                 }
                 let questions = if args.allow_all_questions { Questions::Allowed } else { Questions::Open };
                 Some(Self { registry, snapshot: loaded.snapshot, no_set: loaded.no_set, questions })

@@ -11,7 +11,7 @@ use engine::plugins::catalog::{ALL, Entry, Service};
 use engine::suggest::suggest;
 use serde_json::{Value, json};
 
-use super::streams::{Outcome, Streams, with_process_streams};
+use super::streams::{CommandOutcome, Streams, with_process_streams};
 
 /// Arguments of `outrider plugins`.
 #[derive(Debug, Clone, Args)]
@@ -24,8 +24,8 @@ pub struct PluginsArgs {
     #[arg(value_name = "NAME")]
     pub name: Option<String>,
     /// What to print
-    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
-    pub output: Format,
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = PluginsFormat::Text)]
+    pub output: PluginsFormat,
 }
 
 /// What to do beside listing.
@@ -37,7 +37,7 @@ pub enum PluginsCommand {
 
 /// What is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub enum PluginsFormat {
     /// A table, or an object in YAML
     Text,
     /// A list of all plugins, or one of them
@@ -62,19 +62,19 @@ pub fn execute(args: &PluginsArgs) -> ExitCode {
 ///
 /// # Errors
 /// When a stream cannot be written.
-pub fn run(args: &PluginsArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
+pub fn run(args: &PluginsArgs, streams: &mut Streams<'_>) -> io::Result<CommandOutcome> {
     if let Some(PluginsCommand::Convert(args)) = &args.command {
         return convert::run(args, streams);
     }
     let Some(name) = &args.name else {
         match args.output {
-            Format::Text => table(streams)?,
-            Format::Json => {
+            PluginsFormat::Text => table(streams)?,
+            PluginsFormat::Json => {
                 let all: Vec<Value> = ALL.iter().map(object).collect();
                 writeln!(streams.stdout, "{:#}", Value::from(all))?;
             }
         }
-        return Ok(Outcome::Fine);
+        return Ok(CommandOutcome::Fine);
     };
     let Some(entry) = ALL.iter().find(|entry| entry.name.eq_ignore_ascii_case(name)) else {
         let meant = suggest(name, ALL.iter().map(|entry| entry.name));
@@ -83,19 +83,19 @@ pub fn run(args: &PluginsArgs, streams: &mut Streams<'_>) -> io::Result<Outcome>
             streams.stderr,
             "error: Kubernetes has no admission plugin {name:?}; {meant}`outrider plugins` lists them"
         )?;
-        return Ok(Outcome::BadInput);
+        return Ok(CommandOutcome::BadInput);
     };
     let example = example_of(entry);
     match (args.output, example) {
-        (Format::Json, _) => writeln!(streams.stdout, "{:#}", object(entry))?,
-        (Format::Text, Some(example)) => streams.stdout.write_all(without_schema(example).as_bytes())?,
-        (Format::Text, None) => {}
+        (PluginsFormat::Json, _) => writeln!(streams.stdout, "{:#}", object(entry))?,
+        (PluginsFormat::Text, Some(example)) => streams.stdout.write_all(without_schema(example).as_bytes())?,
+        (PluginsFormat::Text, None) => {}
     }
     if example.is_none() {
         writeln!(streams.stderr, "Outrider does not serve {}: {}", entry.name, entry.how())?;
-        return Ok(Outcome::Refused);
+        return Ok(CommandOutcome::Refused);
     }
-    Ok(Outcome::Fine)
+    Ok(CommandOutcome::Fine)
 }
 
 /// The example of a plugin that is served, by whatever kind.
@@ -196,7 +196,7 @@ fn table(streams: &mut Streams<'_>) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn ran(name: Option<&str>, output: Format) -> (Outcome, String, String) {
+    fn ran(name: Option<&str>, output: PluginsFormat) -> (CommandOutcome, String, String) {
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
         let mut streams = Streams { stdin: &mut io::empty(), stdout: &mut stdout, stderr: &mut stderr };
         let args = PluginsArgs { command: None, name: name.map(str::to_owned), output };
@@ -206,25 +206,25 @@ mod tests {
 
     #[test]
     fn every_plugin_has_a_line_and_one_that_is_served_an_example_that_is_accepted() {
-        let (outcome, table, _) = ran(None, Format::Text);
-        assert_eq!((outcome, table.lines().count()), (Outcome::Fine, 43));
-        let (_, list, _) = ran(None, Format::Json);
+        let (outcome, table, _) = ran(None, PluginsFormat::Text);
+        assert_eq!((outcome, table.lines().count()), (CommandOutcome::Fine, 43));
+        let (_, list, _) = ran(None, PluginsFormat::Json);
         assert_eq!(serde_json::from_str::<Vec<Value>>(&list).unwrap().len(), 42);
         for plugin in Plugin::ALL {
-            let (outcome, text, _) = ran(Some(&plugin.name().to_lowercase()), Format::Text);
-            assert_eq!(outcome, Outcome::Fine);
+            let (outcome, text, _) = ran(Some(&plugin.name().to_lowercase()), PluginsFormat::Text);
+            assert_eq!(outcome, CommandOutcome::Fine);
             assert!(!text.contains("$schema"), "{text}");
             let document = engine::yaml::read(&text).unwrap().remove(0);
             let compiled = engine::plugins::validation::compile(&document.value).unwrap();
             assert_eq!(compiled.plugin, plugin);
         }
-        let (outcome, text, _) = ran(Some("LimitRanger"), Format::Text);
-        assert_eq!(outcome, Outcome::Fine);
+        let (outcome, text, _) = ran(Some("LimitRanger"), PluginsFormat::Text);
+        assert_eq!(outcome, CommandOutcome::Fine);
         let document = engine::yaml::read(&text).unwrap().remove(0);
         assert_eq!(document.value["kind"], "ClusterLimitRange");
         engine::limitrange::validation::compile(&document.value).unwrap();
-        let (outcome, text, _) = ran(Some("PodSecurityPolicy"), Format::Text);
-        assert_eq!(outcome, Outcome::Fine);
+        let (outcome, text, _) = ran(Some("PodSecurityPolicy"), PluginsFormat::Text);
+        assert_eq!(outcome, CommandOutcome::Fine);
         let document = engine::yaml::read(&text).unwrap().remove(0);
         assert_eq!(document.value["kind"], "PodSecurityProfile");
         engine::podsecurityprofile::validation::compile(&document.value).unwrap();
@@ -232,9 +232,9 @@ mod tests {
 
     #[test]
     fn why_a_plugin_is_not_served_is_told_and_a_name_that_is_none_is_bad_input() {
-        let (outcome, stdout, stderr) = ran(Some("NamespaceAutoProvision"), Format::Text);
-        assert_eq!((outcome, stdout.as_str()), (Outcome::Refused, ""));
+        let (outcome, stdout, stderr) = ran(Some("NamespaceAutoProvision"), PluginsFormat::Text);
+        assert_eq!((outcome, stdout.as_str()), (CommandOutcome::Refused, ""));
         assert!(stderr.contains("before any webhook is called"), "{stderr}");
-        assert_eq!(ran(Some("AlwaysPullsImages"), Format::Text).0, Outcome::BadInput);
+        assert_eq!(ran(Some("AlwaysPullsImages"), PluginsFormat::Text).0, CommandOutcome::BadInput);
     }
 }

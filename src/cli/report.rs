@@ -5,8 +5,8 @@ use std::io::{self, Read, Write};
 
 use clap::{Args, ValueEnum};
 
-use super::findings::{FILE_MAX_BYTES, Finding, Places, Severity, Summary, json, sarif};
-use super::streams::Outcome;
+use super::findings::{Diagnostic, FILE_MAX_BYTES, Level, Places, Summary, json, sarif};
+use super::streams::CommandOutcome;
 use crate::input::STDIN;
 use crate::standalone::Unusable;
 
@@ -19,9 +19,9 @@ pub struct ReportArgs {
 }
 
 /// What is wrong with manifests, with the line of each field, for those who print no report.
-pub fn located(unusable: &Unusable) -> Vec<Finding> {
+pub fn located(unusable: &Unusable) -> Vec<Diagnostic> {
     let args = ReportArgs { quiet: false };
-    let mut report = Report::new(&args);
+    let mut report = CommandReport::new(&args);
     report.unusable(unusable);
     report.findings()
 }
@@ -57,14 +57,14 @@ impl Read for Copied<'_> {
 }
 
 /// Findings of a command, and how they are printed.
-pub struct Report<'a> {
+pub struct CommandReport<'a> {
     args: &'a ReportArgs,
     places: Places,
-    all: Vec<Finding>,
-    counts: BTreeMap<Severity, usize>,
+    all: Vec<Diagnostic>,
+    counts: BTreeMap<Level, usize>,
 }
 
-impl<'a> Report<'a> {
+impl<'a> CommandReport<'a> {
     /// Without findings.
     pub fn new(args: &'a ReportArgs) -> Self {
         Self { args, places: Places::default(), all: Vec::new(), counts: BTreeMap::new() }
@@ -88,12 +88,12 @@ impl<'a> Report<'a> {
     }
 
     /// Takes a finding, with the line of its field.
-    pub fn add(&mut self, finding: Finding) {
+    pub fn add(&mut self, finding: Diagnostic) {
         self.add_below(finding, &[]);
     }
 
     /// Takes a finding about an object that is in another one, at the end of these steps.
-    pub fn add_below(&mut self, mut finding: Finding, steps: &[&str]) {
+    pub fn add_below(&mut self, mut finding: Diagnostic, steps: &[&str]) {
         if self.is_listed(finding.severity) {
             self.places.locate(&mut finding, steps);
             self.all.push(finding);
@@ -101,7 +101,7 @@ impl<'a> Report<'a> {
     }
 
     /// Takes a finding about the field at the end of these steps.
-    pub fn add_at(&mut self, mut finding: Finding, steps: &[&str]) {
+    pub fn add_at(&mut self, mut finding: Diagnostic, steps: &[&str]) {
         if self.is_listed(finding.severity) {
             self.places.put(&mut finding, steps);
             self.all.push(finding);
@@ -109,15 +109,15 @@ impl<'a> Report<'a> {
     }
 
     /// Counts a finding; whether it is listed.
-    fn is_listed(&mut self, severity: Severity) -> bool {
+    fn is_listed(&mut self, severity: Level) -> bool {
         let count = self.counts.entry(severity).or_default();
         *count += 1;
         *count <= LISTED
     }
 
     /// Takes a message of the given severity, which may hold several findings.
-    pub fn read(&mut self, severity: Severity, message: &str) {
-        for finding in Finding::read(severity, message) {
+    pub fn read(&mut self, severity: Level, message: &str) {
+        for finding in Diagnostic::read(severity, message) {
             self.add(finding);
         }
     }
@@ -125,7 +125,7 @@ impl<'a> Report<'a> {
     /// Takes what is wrong with manifests.
     pub fn unusable(&mut self, unusable: &Unusable) {
         for warning in &unusable.warnings {
-            self.read(Severity::Warning, warning);
+            self.read(Level::Warning, warning);
         }
         self.errors(&unusable.errors);
     }
@@ -133,30 +133,30 @@ impl<'a> Report<'a> {
     /// Takes errors.
     pub fn errors(&mut self, errors: &[impl ToString]) {
         for error in errors {
-            self.read(Severity::Error, &error.to_string());
+            self.read(Level::Error, &error.to_string());
         }
     }
 
     /// Every finding so far that is listed, and how many of each severity are not.
-    pub fn findings(&self) -> Vec<Finding> {
-        let left_out = |(severity, count): (&Severity, &usize)| {
+    pub fn findings(&self) -> Vec<Diagnostic> {
+        let left_out = |(severity, count): (&Level, &usize)| {
             let more = count.checked_sub(LISTED).filter(|more| *more > 0)?;
-            Some(Finding::bare(*severity, format!("and {more} more, which are not listed")))
+            Some(Diagnostic::bare(*severity, format!("and {more} more, which are not listed")))
         };
         self.all.iter().cloned().chain(self.counts.iter().filter_map(left_out)).collect()
     }
 
     /// How many findings are of this severity.
-    pub fn count(&self, severity: Severity) -> usize {
+    pub fn count(&self, severity: Level) -> usize {
         self.counts.get(&severity).copied().unwrap_or_default()
     }
 
     /// How a command ends with these findings.
-    pub fn outcome(&self, warnings_as_errors: bool) -> Outcome {
+    pub fn outcome(&self, warnings_as_errors: bool) -> CommandOutcome {
         match self.all.iter().map(|finding| finding.severity).max() {
-            Some(Severity::Error | Severity::Refused) => Outcome::Refused,
-            Some(Severity::Warning) if warnings_as_errors => Outcome::Refused,
-            _ => Outcome::Fine,
+            Some(Level::Error | Level::Refused) => CommandOutcome::Refused,
+            Some(Level::Warning) if warnings_as_errors => CommandOutcome::Refused,
+            _ => CommandOutcome::Fine,
         }
     }
 
@@ -187,7 +187,7 @@ impl<'a> Report<'a> {
     /// # Errors
     /// When `stderr` cannot be written.
     pub fn print_text(&self, stderr: &mut dyn Write) -> io::Result<()> {
-        let is_told = |finding: &&Finding| !self.args.quiet || finding.severity >= Severity::Refused;
+        let is_told = |finding: &&Diagnostic| !self.args.quiet || finding.severity >= Level::Refused;
         self.findings().iter().filter(is_told).try_for_each(|finding| writeln!(stderr, "{finding}"))
     }
 
@@ -207,17 +207,17 @@ mod tests {
     #[test]
     fn of_very_many_findings_some_are_listed_and_all_are_counted() {
         let args = ReportArgs { quiet: false };
-        let mut report = Report::new(&args);
+        let mut report = CommandReport::new(&args);
         for _ in 0..LISTED + 7 {
-            report.add(Finding::bare(Severity::Error, "x"));
+            report.add(Diagnostic::bare(Level::Error, "x"));
         }
-        report.add(Finding::bare(Severity::Warning, "y"));
-        assert_eq!((report.count(Severity::Error), report.count(Severity::Warning)), (LISTED + 7, 1));
+        report.add(Diagnostic::bare(Level::Warning, "y"));
+        assert_eq!((report.count(Level::Error), report.count(Level::Warning)), (LISTED + 7, 1));
         let mut text = Vec::new();
         report.print_text(&mut text).unwrap();
         let text = String::from_utf8(text).unwrap();
         assert_eq!(text.lines().count(), LISTED + 2);
         assert!(text.ends_with("warning: y\nerror: and 7 more, which are not listed\n"), "{text}");
-        assert_eq!(report.outcome(false), Outcome::Refused);
+        assert_eq!(report.outcome(false), CommandOutcome::Refused);
     }
 }

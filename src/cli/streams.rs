@@ -8,7 +8,7 @@ use crate::visible::Visible;
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Outcome {
+pub enum CommandOutcome {
     /// Fine, or allowed.
     Fine,
     /// Refused, or something was found.
@@ -19,7 +19,7 @@ pub enum Outcome {
     Critical,
 }
 
-impl Outcome {
+impl CommandOutcome {
     /// The exit code of the process.
     pub const fn code(self) -> u8 {
         match self {
@@ -42,7 +42,7 @@ pub struct Streams<'a> {
 }
 
 /// Runs a command with the streams of the process.
-pub fn with_process_streams(command: impl FnOnce(&mut Streams<'_>) -> io::Result<Outcome>) -> ExitCode {
+pub fn with_process_streams(command: impl FnOnce(&mut Streams<'_>) -> io::Result<CommandOutcome>) -> ExitCode {
     let mut stdin = io::stdin().lock();
     let (mut stdout, mut stderr) = (Visible::new(io::stdout().lock()), color::stderr());
     let mut streams = Streams { stdin: &mut stdin, stdout: &mut stdout, stderr: &mut stderr };

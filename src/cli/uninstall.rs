@@ -9,7 +9,7 @@ use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, 
 use kube::Client;
 
 use super::cluster::{ClusterArgs, CommandOutput, ConsentArgs, Intent, run_with_intent};
-use super::streams::Outcome;
+use super::streams::CommandOutcome;
 use crate::go_duration::unsigned_duration;
 use crate::kind::{Family, Kind};
 use crate::kinds::Kinds;
@@ -92,7 +92,7 @@ pub fn execute(args: &UninstallArgs) -> ExitCode {
     };
     let intent = Intent { what, asks: !args.consent.yes && !args.dry_run };
     run_with_intent(&args.cluster, Some(intent), |client| async move {
-        let mut told = CommandOutput { result: String::new(), aside: String::new(), outcome: Outcome::Fine };
+        let mut told = CommandOutput { result: String::new(), aside: String::new(), outcome: CommandOutcome::Fine };
         if !is_uninstalled(&client, args.hook_job.as_ref(), &mut told).await {
             return Ok(told);
         }
@@ -151,12 +151,12 @@ async fn remove_one<C: Configuration>(client: &Client, args: &UninstallArgs, tol
 fn report_removal(
     told: &mut CommandOutput,
     name: &str,
-    outcome: &Result<uninstall::Outcome, uninstall::Error>,
+    outcome: &Result<uninstall::RemoveOutcome, uninstall::Error>,
     dry_run: bool,
 ) {
     // Writing to a String cannot fail.
     let _ = match outcome {
-        Ok(uninstall::Outcome::Removed { process: Some(process) }) if !dry_run => {
+        Ok(uninstall::RemoveOutcome::Removed { process: Some(process) }) if !dry_run => {
             let _ = writeln!(
                 told.aside,
                 "outrider: {name}: the process at {process} registered it (--register-webhooks); while that runs, it does so \
@@ -164,11 +164,11 @@ fn report_removal(
             );
             writeln!(told.result, "{name}: removed")
         }
-        Ok(uninstall::Outcome::Absent) => writeln!(told.result, "{name}: not found, nothing to do"),
-        Ok(uninstall::Outcome::Removed { .. }) if dry_run => {
+        Ok(uninstall::RemoveOutcome::Absent) => writeln!(told.result, "{name}: not found, nothing to do"),
+        Ok(uninstall::RemoveOutcome::Removed { .. }) if dry_run => {
             writeln!(told.result, "{name}: would be removed (dry run)")
         }
-        Ok(uninstall::Outcome::Removed { .. }) => writeln!(told.result, "{name}: removed"),
+        Ok(uninstall::RemoveOutcome::Removed { .. }) => writeln!(told.result, "{name}: removed"),
         Err(error) => stays(told, error),
     };
 }
@@ -176,16 +176,16 @@ fn report_removal(
 fn report_retirement(
     told: &mut CommandOutput,
     name: &str,
-    outcome: &Result<retire::Outcome, error::Error>,
+    outcome: &Result<retire::RetireOutcome, error::Error>,
     args: &UninstallArgs,
 ) {
     let _ = match outcome {
         // Where the kind is off, no account has rights on it.
-        Ok(retire::Outcome::Unknown(why)) if args.kind.is_none() => {
+        Ok(retire::RetireOutcome::Unknown(why)) if args.kind.is_none() => {
             writeln!(told.aside, "outrider: {name}: not checked, which is expected if CronJobs are off: {why}")
         }
-        Ok(retire::Outcome::Unknown(why)) => {
-            told.outcome = Outcome::BadInput;
+        Ok(retire::RetireOutcome::Unknown(why)) => {
+            told.outcome = CommandOutcome::BadInput;
             writeln!(told.aside, "outrider: {name}: {why}")
         }
         Ok(outcome) => writeln!(told.result, "{name}: {}", outcome.describe(args.dry_run)),
@@ -194,6 +194,6 @@ fn report_retirement(
 }
 
 fn stays(told: &mut CommandOutput, error: &dyn std::error::Error) -> std::fmt::Result {
-    told.outcome = Outcome::BadInput;
+    told.outcome = CommandOutcome::BadInput;
     writeln!(told.aside, "outrider: {error}")
 }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::cluster::{ClusterArgs, CommandOutput, run};
 use super::namespace::namespace;
-use super::streams::Outcome;
+use super::streams::CommandOutcome;
 use crate::go_duration::unsigned_duration;
 use crate::manager::client;
 use crate::manager::verify::verify;
@@ -50,7 +50,7 @@ pub fn execute(args: &VerifyArgs) -> ExitCode {
     run(&args.cluster, |client| async move {
         let suffix = format!("{:x}", Timestamp::now().as_nanosecond());
         let namespace = &args.namespace;
-        let mut told = CommandOutput { result: String::new(), aside: String::new(), outcome: Outcome::Fine };
+        let mut told = CommandOutput { result: String::new(), aside: String::new(), outcome: CommandOutcome::Fine };
         match verify(&client, namespace, &suffix, args.timeout).await {
             Ok(set) => {
                 told.result = format!("a pod in the namespace {namespace} came back with the sidecar of {set}\n");
@@ -60,7 +60,7 @@ pub fn execute(args: &VerifyArgs) -> ExitCode {
                 if error.is_webhook_dead() {
                     told.aside.push_str(WAY_OUT);
                 }
-                told.outcome = if error.is_unreachable() { Outcome::BadInput } else { Outcome::Refused };
+                told.outcome = if error.is_unreachable() { CommandOutcome::BadInput } else { CommandOutcome::Refused };
             }
         }
         Ok::<_, client::Error>(told)

@@ -6,15 +6,15 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
-use super::streams::{Outcome, Streams, with_process_streams};
+use super::streams::{CommandOutcome, Streams, with_process_streams};
 
 /// Arguments of `outrider version`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct VersionArgs {
     /// What to print
-    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
-    pub output: Format,
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = VersionFormat::Text)]
+    pub output: VersionFormat,
 }
 
 const EXAMPLES: &str = "\
@@ -24,7 +24,7 @@ Examples:
 
 /// What is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub enum VersionFormat {
     /// One line
     Text,
     /// One object
@@ -40,16 +40,16 @@ pub fn execute(args: &VersionArgs) -> ExitCode {
 ///
 /// # Errors
 /// When stdout cannot be written.
-pub fn run(args: &VersionArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
+pub fn run(args: &VersionArgs, streams: &mut Streams<'_>) -> io::Result<CommandOutcome> {
     let target = format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH);
     match args.output {
-        Format::Text => writeln!(streams.stdout, "outrider {} {target}", super::VERSION)?,
-        Format::Json => {
+        VersionFormat::Text => writeln!(streams.stdout, "outrider {} {target}", super::VERSION)?,
+        VersionFormat::Json => {
             // In release builds ` (commit)`.
             let commit = env!("OUTRIDER_COMMIT_NOTE").trim().trim_start_matches('(').trim_end_matches(')');
             let version = json!({"version": env!("CARGO_PKG_VERSION"), "commit": commit, "platform": target});
             writeln!(streams.stdout, "{version:#}")?;
         }
     }
-    Ok(Outcome::Fine)
+    Ok(CommandOutcome::Fine)
 }

@@ -8,7 +8,7 @@ use admission::format::names::{dns1123_label, dns1123_subdomain};
 use serde_json::{Map, Value};
 
 use super::duration::{GoDuration, StopBudget};
-use super::field::{FIELDS, Form};
+use super::field::{FIELDS, ValueForm};
 use crate::go_duration;
 use crate::server::{BindAddress, address};
 
@@ -132,27 +132,27 @@ fn unknown(name: &str, parent: Option<&Path>) -> String {
     format!("unknown field {name:?}; known here: {}", known.join(", "))
 }
 
-fn faults(form: Form, path: &Path, value: &Value) -> Vec<Error> {
+fn faults(form: ValueForm, path: &Path, value: &Value) -> Vec<Error> {
     let wrong_type = |wanted: &str| vec![Error::type_invalid(path, value, format!("must be {wanted}"))];
     match form {
-        Form::Flag => {
+        ValueForm::Flag => {
             if value.is_boolean() {
                 Vec::new()
             } else {
                 wrong_type("true or false")
             }
         }
-        Form::Port => match value.as_i64() {
+        ValueForm::Port => match value.as_i64() {
             Some(1..=65535) => Vec::new(),
             Some(_) => vec![Error::invalid(path, value, "must be between 1 and 65535, inclusive")],
             None => wrong_type("a whole number"),
         },
-        Form::Nanoseconds => match value.as_i64() {
+        ValueForm::Nanoseconds => match value.as_i64() {
             Some(1..) => Vec::new(),
             Some(_) => vec![Error::invalid(path, value, "must be greater than 0")],
             None => wrong_type("a whole number of nanoseconds: 120000000000 is two minutes"),
         },
-        Form::Workers => match value.as_object() {
+        ValueForm::Workers => match value.as_object() {
             Some(map) => map.iter().filter_map(|(kind, count)| workers(&path.key(kind.as_str()), count)).collect(),
             None => wrong_type("a map of Kind.group to a number"),
         },
@@ -171,32 +171,32 @@ fn workers(path: &Path, count: &Value) -> Option<Error> {
     }
 }
 
-fn text_fault(form: Form, path: &Path, text: &str) -> Option<Error> {
+fn text_fault(form: ValueForm, path: &Path, text: &str) -> Option<Error> {
     let invalid = |why: &str| Some(Error::invalid(path, text, why));
     let named = |faults: Vec<String>| faults.into_iter().next().map(|why| Error::invalid(path, text, why));
     match form {
-        Form::Duration => text.parse::<GoDuration>().err().and_then(invalid),
-        Form::Period => match text.parse() {
+        ValueForm::Duration => text.parse::<GoDuration>().err().and_then(invalid),
+        ValueForm::Period => match text.parse() {
             Ok(GoDuration(period)) if period.is_zero() || period >= SHORTEST_PERIOD => None,
             Ok(_) => invalid("must be at least 1s, or 0 to turn it off"),
             Err(why) => invalid(why),
         },
-        Form::Budget => text
+        ValueForm::Budget => text
             .parse::<StopBudget>()
             .err()
             .and_then(|_| invalid(&format!("{}; negative is without limit", go_duration::HOW_TO_WRITE))),
         // Go's zero values: as if the field were not there.
         _ if text.is_empty() => None,
-        Form::Address => text.parse::<BindAddress>().err().and_then(|_| invalid(address::HOW_TO_WRITE)),
-        Form::Host if text != "localhost" && text.parse::<IpAddr>().is_err() => {
+        ValueForm::Address => text.parse::<BindAddress>().err().and_then(|_| invalid(address::HOW_TO_WRITE)),
+        ValueForm::Host if text != "localhost" && text.parse::<IpAddr>().is_err() => {
             invalid("write an IP address, localhost, or nothing for every interface")
         }
-        Form::Endpoint if !is_endpoint(text) => {
+        ValueForm::Endpoint if !is_endpoint(text) => {
             invalid("write a path such as /readyz, of letters, digits and any of -._~/")
         }
-        Form::Namespace => named(dns1123_label(text)),
-        Form::ObjectName => named(dns1123_subdomain(text)),
-        Form::Lock if !LOCKS.contains(&text) => Some(Error::not_supported(path, text, &LOCKS)),
+        ValueForm::Namespace => named(dns1123_label(text)),
+        ValueForm::ObjectName => named(dns1123_subdomain(text)),
+        ValueForm::Lock if !LOCKS.contains(&text) => Some(Error::not_supported(path, text, &LOCKS)),
         _ => None,
     }
 }

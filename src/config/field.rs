@@ -2,11 +2,11 @@
 
 /// One field.
 #[derive(Debug, Clone, Copy)]
-pub struct Field {
+pub struct ConfigField {
     /// Its path in the object, such as `metrics.bindAddress`.
     pub path: &'static str,
     /// Which values it may have.
-    pub form: Form,
+    pub form: ValueForm,
     /// The flag that says the same, without `--`.
     pub flag: Option<&'static str>,
     /// What counts where the field is absent; empty where the flag's own default says it, or nothing does.
@@ -17,7 +17,7 @@ pub struct Field {
 
 /// The values that a field may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum ValueForm {
     /// Any text.
     Text,
     /// `true` or `false`.
@@ -48,7 +48,7 @@ pub enum Form {
     Workers,
 }
 
-impl Form {
+impl ValueForm {
     /// The word for it in documentation.
     pub const fn word(self) -> &'static str {
         match self {
@@ -69,105 +69,118 @@ impl Form {
     }
 }
 
-const fn field(path: &'static str, form: Form, default: &'static str, meaning: &'static str) -> Field {
-    Field { path, form, flag: None, default, meaning }
+const fn field(path: &'static str, form: ValueForm, default: &'static str, meaning: &'static str) -> ConfigField {
+    ConfigField { path, form, flag: None, default, meaning }
 }
 
 /// The default is the flag's, unless the field says it in other words.
-const fn flag(path: &'static str, form: Form, flag: &'static str, meaning: &'static str) -> Field {
-    Field { path, form, flag: Some(flag), default: "", meaning }
+const fn flag(path: &'static str, form: ValueForm, flag: &'static str, meaning: &'static str) -> ConfigField {
+    ConfigField { path, form, flag: Some(flag), default: "", meaning }
 }
 
 /// Every field.
-pub const FIELDS: [Field; 21] = [
-    field("clusterName", Form::Text, "", "Name of the cluster, which is logged at start."),
+pub const FIELDS: [ConfigField; 21] = [
+    field("clusterName", ValueForm::Text, "", "Name of the cluster, which is logged at start."),
     field(
         "syncPeriod",
-        Form::Period,
+        ValueForm::Period,
         "10h",
         "How often controllers reconcile every object even if nothing changed, plus or minus 10%. At least 1s; 0 turns \
          it off.",
     ),
     field(
         "cacheNamespace",
-        Form::Namespace,
+        ValueForm::Namespace,
         "all namespaces",
         "The only namespace in which controllers watch pods and other namespaced objects. Cluster-scoped kinds are \
          still watched, and webhooks serve every namespace.",
     ),
     field(
         "gracefulShutDown",
-        Form::Budget,
+        ValueForm::Budget,
         "the drain delay, then 15s",
         "How long stopping may take after the signal, including the drain delay. 0 stops at once; a negative duration \
          waits for running reviews and reconciles without a limit.",
     ),
     field(
         "controller.groupKindConcurrency",
-        Form::Workers,
+        ValueForm::Workers,
         "3 each",
         "How many objects of a kind are reconciled at the same time.",
     ),
     field(
         "controller.cacheSyncTimeout",
-        Form::Nanoseconds,
+        ValueForm::Nanoseconds,
         "no limit",
         "How long a controller waits until it has listed every object. After that it logs an error and starts again.",
     ),
-    flag("metrics.bindAddress", Form::Address, "metrics-bind-address", "Where /metrics is served; 0 turns it off."),
+    flag(
+        "metrics.bindAddress",
+        ValueForm::Address,
+        "metrics-bind-address",
+        "Where /metrics is served; 0 turns it off.",
+    ),
     flag(
         "health.healthProbeBindAddress",
-        Form::Address,
+        ValueForm::Address,
         "health-probe-bind-address",
         "Where the probes are served; 0 or an empty text turns them off.",
     ),
-    field("health.readinessEndpointName", Form::Endpoint, "/readyz", "Path of the readiness probe."),
+    field("health.readinessEndpointName", ValueForm::Endpoint, "/readyz", "Path of the readiness probe."),
     field(
         "health.livenessEndpointName",
-        Form::Endpoint,
+        ValueForm::Endpoint,
         "/healthz",
         "Path of the liveness probe. /livez is served as well.",
     ),
-    Field { default: "9443", ..flag("webhook.port", Form::Port, "webhook-bind-address", "Port of the webhooks.") },
-    Field {
-        default: "every interface",
-        ..flag("webhook.host", Form::Host, "webhook-bind-address", "Address of the webhooks.")
+    ConfigField {
+        default: "9443",
+        ..flag("webhook.port", ValueForm::Port, "webhook-bind-address", "Port of the webhooks.")
     },
-    flag("webhook.certDir", Form::Text, "cert-dir", "Directory with tls.crt and tls.key."),
+    ConfigField {
+        default: "every interface",
+        ..flag("webhook.host", ValueForm::Host, "webhook-bind-address", "Address of the webhooks.")
+    },
+    flag("webhook.certDir", ValueForm::Text, "cert-dir", "Directory with tls.crt and tls.key."),
     flag(
         "leaderElection.leaderElect",
-        Form::Flag,
+        ValueForm::Flag,
         "leader-elect",
         "Run controllers in one replica only, the one that holds the lease.",
     ),
-    flag("leaderElection.resourceName", Form::ObjectName, "leader-elect-resource-name", "Name of the lease."),
-    Field {
+    flag("leaderElection.resourceName", ValueForm::ObjectName, "leader-elect-resource-name", "Name of the lease."),
+    ConfigField {
         default: "--namespace",
         ..flag(
             "leaderElection.resourceNamespace",
-            Form::Namespace,
+            ValueForm::Namespace,
             "leader-elect-resource-namespace",
             "Namespace of the lease.",
         )
     },
-    field("leaderElection.resourceLock", Form::Lock, "leases", "Kind of the lock. Kubernetes supports only leases."),
+    field(
+        "leaderElection.resourceLock",
+        ValueForm::Lock,
+        "leases",
+        "Kind of the lock. Kubernetes supports only leases.",
+    ),
     flag(
         "leaderElection.leaseDuration",
-        Form::Duration,
+        ValueForm::Duration,
         "leader-elect-lease-duration",
         "How long other replicas wait for a leader that does not renew.",
     ),
     flag(
         "leaderElection.renewDeadline",
-        Form::Duration,
+        ValueForm::Duration,
         "leader-elect-renew-deadline",
         "How long the leader tries to renew before it gives up; shorter than the lease duration.",
     ),
     flag(
         "leaderElection.retryPeriod",
-        Form::Duration,
+        ValueForm::Duration,
         "leader-elect-retry-period",
         "Pause between two tries; shorter than the renew deadline.",
     ),
-    field("spec.foo", Form::Text, "", "No effect. It is accepted because kubebuilder's scaffold contains it."),
+    field("spec.foo", ValueForm::Text, "", "No effect. It is accepted because kubebuilder's scaffold contains it."),
 ];

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 pub use self::check::{Checked, MOST_WORKERS, check};
 pub use self::duration::{GoDuration, StopBudget};
-pub use self::field::{FIELDS, Field, Form};
+pub use self::field::{ConfigField, FIELDS, ValueForm};
 pub use self::project_config::{ControllerConfig, Health, LeaderElection, Metrics, ProjectConfig, Spec, Webhook};
 use crate::validate::Validate;
 use engine::yaml;
@@ -91,14 +91,14 @@ fn listed(faults: &[FieldError]) -> String {
 
 /// A configuration file that can be used.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Loaded {
+pub struct LoadedConfig {
     /// What it says.
     pub config: ProjectConfig,
     /// Fields that this build does not know, one warning each.
     pub warnings: Vec<String>,
 }
 
-impl Loaded {
+impl LoadedConfig {
     /// The same, unless fields that are not known are to be errors, as with the manifests of sets.
     ///
     /// # Errors
@@ -115,7 +115,7 @@ impl Loaded {
 ///
 /// # Errors
 /// [`ConfigError`], which names the file.
-pub fn load(path: &Path) -> Result<Loaded, ConfigError> {
+pub fn load(path: &Path) -> Result<LoadedConfig, ConfigError> {
     let shown = path.display().to_string();
     match fs::read_to_string(path) {
         Ok(text) => read(&text, &shown),
@@ -127,7 +127,7 @@ pub fn load(path: &Path) -> Result<Loaded, ConfigError> {
 ///
 /// # Errors
 /// As [`load`].
-pub fn read(text: &str, path: &str) -> Result<Loaded, ConfigError> {
+pub fn read(text: &str, path: &str) -> Result<LoadedConfig, ConfigError> {
     let path = || path.to_owned();
     let documents = yaml::read(text).map_err(|source| ConfigError::Syntax { path: path(), source })?;
     let object = match documents.as_slice() {
@@ -142,7 +142,7 @@ pub fn read(text: &str, path: &str) -> Result<Loaded, ConfigError> {
     }
     let config = serde_json::from_value(object.clone())
         .map_err(|error| ConfigError::NotOurs { path: path(), found: error.to_string() })?;
-    Ok(Loaded { config, warnings })
+    Ok(LoadedConfig { config, warnings })
 }
 
 fn is_ours(object: &Value) -> bool {

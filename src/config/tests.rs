@@ -82,7 +82,7 @@ fn the_list_of_fields_is_the_type() {
 #[test]
 fn the_file_of_the_scaffold_and_the_sample_can_be_used() {
     for text in [SCAFFOLD, SAMPLE] {
-        let Loaded { config, warnings } = read(text, "file").unwrap();
+        let LoadedConfig { config, warnings } = read(text, "file").unwrap();
         assert_eq!(warnings, [""; 0]);
         assert_eq!(config.cluster_name.as_deref(), Some("example-test"));
         assert_eq!(config.metrics.bind_address.as_deref(), Some("127.0.0.1:8080"));
@@ -96,7 +96,7 @@ fn nothing_needs_to_be_given_and_null_is_nothing() {
         "clusterName: null\ngracefulShutDown: ~\nmetrics:\nwebhook: {port: null}\nspec: {}\nmetadata: {name: a}\n";
     for fields in ["", nulls] {
         let loaded = read(&with(fields), "file").unwrap();
-        assert_eq!(loaded, Loaded { config: ProjectConfig::default(), warnings: Vec::new() }, "{fields}");
+        assert_eq!(loaded, LoadedConfig { config: ProjectConfig::default(), warnings: Vec::new() }, "{fields}");
     }
 }
 

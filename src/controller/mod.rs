@@ -58,7 +58,7 @@ pub struct Context {
     /// How long the controller works.
     pub term: LeaderTerm,
     /// What decisions are taken from, and what changes in it.
-    pub world: ReadModel,
+    pub model: ReadModel,
     /// The pods for which the API server is known to call the webhook.
     pub coverage: Receiver<Coverage>,
     /// The on-demand entries that the API server is known to have.
@@ -142,7 +142,7 @@ impl<K: Watchable> Operator<K> {
     ) -> Store<C> {
         let (store, listed, queue) = (Store::default(), CancellationToken::new(), self.queue.clone());
         let (kept, was_listed) = (store.clone(), listed.clone());
-        let (api, watches) = (self.context.tuning.api(self.context.client.clone()), self.context.world.ungated.clone());
+        let (api, watches) = (self.context.tuning.api(self.context.client.clone()), self.context.model.ungated.clone());
         let labels = labels.map(str::to_owned);
         let watch = async move {
             let changed = move |old: Option<&C>, new: Option<&C>| {

@@ -8,7 +8,7 @@ use kube::Api;
 use tokio_util::sync::CancellationToken;
 
 use super::{Key, Store, Watchable};
-use crate::watch::follow::{Follower, Step, events};
+use crate::watch::follow::{Follower, WatchStep, events};
 use crate::watch::lenient::Lenient;
 use crate::watch::read_model::watch_config;
 use crate::watch::ungated::UngatedWatches;
@@ -29,25 +29,25 @@ pub async fn follow<K: Watchable>(
     let mut config = watch_config().page_size(PAGE);
     config.label_selector = labels;
     let mut events = pin!(watches.counting(K::plural(&()), events(api, config)));
-    let (mut follower, mut intake) = (Follower::default(), EventHandler { store, changed });
+    let (mut follower, mut handler) = (Follower::default(), ObjectEventHandler { store, changed });
     while let Some(event) = events.next().await {
         follower.follow(event, Key::of, |step| match step {
-            Step::Is(guarded) => intake.is(guarded),
-            Step::Gone(key) => intake.gone(&key),
-            Step::Listed => listed.cancel(),
+            WatchStep::Is(lenient) => handler.is(lenient),
+            WatchStep::Gone(key) => handler.gone(&key),
+            WatchStep::Listed => listed.cancel(),
         });
     }
 }
 
-struct EventHandler<K, F> {
+struct ObjectEventHandler<K, F> {
     store: Store<K>,
     changed: F,
 }
 
-impl<K: Watchable, F: FnMut(Option<&K>, Option<&K>)> EventHandler<K, F> {
-    fn is(&mut self, guarded: Lenient<K>) {
-        let key = Key::of(&guarded);
-        match guarded.object() {
+impl<K: Watchable, F: FnMut(Option<&K>, Option<&K>)> ObjectEventHandler<K, F> {
+    fn is(&mut self, lenient: Lenient<K>) {
+        let key = Key::of(&lenient);
+        match lenient.object() {
             Ok(object) => {
                 let new = Arc::from(object);
                 let old = self.store.put(key, Arc::clone(&new));
@@ -100,7 +100,7 @@ mod tests {
         };
         let store = Store::default();
         let mut follower = Follower::default();
-        let mut intake = EventHandler {
+        let mut handler = ObjectEventHandler {
             store: store.clone(),
             changed: |old: Option<&ConfigMap>, new: Option<&ConfigMap>| {
                 told.push(format!("{} {}", describe(old), describe(new)));
@@ -122,9 +122,9 @@ mod tests {
             Event::Delete(object("a", "5")),
         ] {
             follower.follow(Ok(event), Key::of, |step| match step {
-                Step::Is(guarded) => intake.is(guarded),
-                Step::Gone(key) => intake.gone(&key),
-                Step::Listed => {}
+                WatchStep::Is(lenient) => handler.is(lenient),
+                WatchStep::Gone(key) => handler.gone(&key),
+                WatchStep::Listed => {}
             });
         }
         assert_eq!(told, ["- a@1", "- b@2", "- c@3", "a@1 a@4", "b@2 -", "a@4 -"]);

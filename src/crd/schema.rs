@@ -8,7 +8,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use serde_json::Value;
 
 /// The name of a field and its schema.
-pub type Field = (&'static str, JSONSchemaProps);
+pub type FieldSchema = (&'static str, JSONSchemaProps);
 
 fn of_type(type_: &str, description: &str) -> JSONSchemaProps {
     JSONSchemaProps {
@@ -81,7 +81,7 @@ pub fn int_or_string(description: &str) -> JSONSchemaProps {
 }
 
 /// A map with known fields.
-pub fn object(description: &str, fields: impl IntoIterator<Item = Field>) -> JSONSchemaProps {
+pub fn object(description: &str, fields: impl IntoIterator<Item = FieldSchema>) -> JSONSchemaProps {
     let properties = fields.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect::<BTreeMap<_, _>>();
     // The API server drops an empty map, and who compares would find a difference for ever.
     let properties = Some(properties).filter(|properties| !properties.is_empty());

@@ -6,7 +6,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use crate::doctor::entries::Entry;
+use crate::doctor::entries::ConfigurationEntry;
 use crate::doctor::facts::{Facts, Handshake};
 use crate::doctor::report::Age;
 use crate::names::CA_SECRET;
@@ -60,7 +60,7 @@ pub fn days_until(end: Timestamp, now: Timestamp) -> i64 {
 }
 
 /// The certificates of ours, the first to end first.
-pub fn ages(entries: &[Entry<'_>], facts: &Facts, now: Timestamp) -> Vec<Age> {
+pub fn ages(entries: &[ConfigurationEntry<'_>], facts: &Facts, now: Timestamp) -> Vec<Age> {
     let age = |of: String, not_after| Age { of, not_after, days_left: days_until(not_after, now) };
     let mut ages = Vec::new();
     for entry in entries.iter().filter(|entry| entry.is_ours()) {

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use crate::watch::resource_of_kind;
 
 /// A definition.
-pub type Definition = WithoutSchema<CustomResourceDefinition>;
+pub type FoundDefinition = WithoutSchema<CustomResourceDefinition>;
 
 /// A definition of which the schemas are not decoded. `K` is its kind.
 #[derive(Debug, Clone, Deserialize)]

@@ -5,7 +5,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 
-use crate::doctor::definition::Definition;
+use crate::doctor::definition::FoundDefinition;
 use crate::doctor::facts::Facts;
 use crate::doctor::report::{Check, Finding, Severity};
 use crate::kind::Kind;
@@ -23,7 +23,7 @@ const OUR_DEFINITIONS: &str = concat!(".", api_domain!());
 
 /// One webhook of a configuration.
 #[derive(Debug, Clone)]
-pub struct Entry<'a> {
+pub struct ConfigurationEntry<'a> {
     /// Resource of its configuration, in the singular.
     pub resource: &'static str,
     /// Name of its configuration.
@@ -61,16 +61,16 @@ struct Parts<'a> {
     conditions: Option<&'a Vec<MatchCondition>>,
 }
 
-impl<'a> Entry<'a> {
+impl<'a> ConfigurationEntry<'a> {
     /// Every webhook of the cluster.
     pub fn all(facts: &'a Facts) -> Vec<Self> {
         let mutating = facts.mutating.iter().flat_map(|configuration| {
-            let hooks = configuration.webhooks.iter().flatten().map(mutating).enumerate();
-            hooks.map(|(index, parts)| of("mutatingwebhookconfiguration", &configuration.metadata, index, parts))
+            let webhooks = configuration.webhooks.iter().flatten().map(mutating).enumerate();
+            webhooks.map(|(index, parts)| of("mutatingwebhookconfiguration", &configuration.metadata, index, parts))
         });
         let validating = facts.validating.iter().flat_map(|configuration| {
-            let hooks = configuration.webhooks.iter().flatten().map(validating).enumerate();
-            hooks.map(|(index, parts)| of("validatingwebhookconfiguration", &configuration.metadata, index, parts))
+            let webhooks = configuration.webhooks.iter().flatten().map(validating).enumerate();
+            webhooks.map(|(index, parts)| of("validatingwebhookconfiguration", &configuration.metadata, index, parts))
         });
         mutating.chain(validating).collect()
     }
@@ -81,7 +81,7 @@ impl<'a> Entry<'a> {
     }
 
     /// That of one definition.
-    pub fn converter(definition: &'a Definition) -> Option<Self> {
+    pub fn converter(definition: &'a FoundDefinition) -> Option<Self> {
         conversion(definition)
     }
 
@@ -148,7 +148,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-fn conversion(definition: &Definition) -> Option<Entry<'_>> {
+fn conversion(definition: &FoundDefinition) -> Option<ConfigurationEntry<'_>> {
     let conversion = definition.spec.as_ref()?.conversion.as_ref()?;
     let client = conversion.webhook.as_ref()?.client_config.as_ref()?;
     let parts = Parts {
@@ -163,9 +163,9 @@ fn conversion(definition: &Definition) -> Option<Entry<'_>> {
     (conversion.strategy == WEBHOOK).then(|| of(DEFINITION, &definition.metadata, 0, parts))
 }
 
-fn of<'a>(resource: &'static str, metadata: &'a ObjectMeta, index: usize, parts: Parts<'a>) -> Entry<'a> {
+fn of<'a>(resource: &'static str, metadata: &'a ObjectMeta, index: usize, parts: Parts<'a>) -> ConfigurationEntry<'a> {
     let [namespace_selector, object_selector] = parts.selectors;
-    Entry {
+    ConfigurationEntry {
         resource,
         configuration: metadata.name.as_deref().unwrap_or_default(),
         index,
@@ -182,23 +182,23 @@ fn of<'a>(resource: &'static str, metadata: &'a ObjectMeta, index: usize, parts:
 }
 
 macro_rules! parts {
-    ($hook:expr) => {
+    ($webhook:expr) => {
         Parts {
-            name: &$hook.name,
-            client: &$hook.client_config,
-            failure_policy: $hook.failure_policy.as_deref(),
-            timeout_seconds: $hook.timeout_seconds,
-            selectors: [$hook.namespace_selector.as_ref(), $hook.object_selector.as_ref()],
-            rules: $hook.rules.as_ref(),
-            conditions: $hook.match_conditions.as_ref(),
+            name: &$webhook.name,
+            client: &$webhook.client_config,
+            failure_policy: $webhook.failure_policy.as_deref(),
+            timeout_seconds: $webhook.timeout_seconds,
+            selectors: [$webhook.namespace_selector.as_ref(), $webhook.object_selector.as_ref()],
+            rules: $webhook.rules.as_ref(),
+            conditions: $webhook.match_conditions.as_ref(),
         }
     };
 }
 
-fn mutating(hook: &MutatingWebhook) -> Parts<'_> {
-    parts!(hook)
+fn mutating(webhook: &MutatingWebhook) -> Parts<'_> {
+    parts!(webhook)
 }
 
-fn validating(hook: &ValidatingWebhook) -> Parts<'_> {
-    parts!(hook)
+fn validating(webhook: &ValidatingWebhook) -> Parts<'_> {
+    parts!(webhook)
 }

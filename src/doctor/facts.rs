@@ -11,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 
 use crate::doctor::access::Right;
-use crate::doctor::definition::Definition;
+use crate::doctor::definition::FoundDefinition;
 use crate::doctor::guard::GuardFacts;
 use crate::doctor::replica::ReplicaPod;
 use crate::names::{MUTATING, VALIDATING};
@@ -36,7 +36,7 @@ pub struct Facts {
     /// Namespaces that are excluded by a label whose value reads as if they were not.
     pub excluded_by_no: Vec<Namespace>,
     /// Every custom resource definition of the cluster, as far as its conversion goes.
-    pub definitions: Vec<Definition>,
+    pub definitions: Vec<FoundDefinition>,
     /// Our custom resource definitions, as far as they exist.
     pub crds: Vec<CustomResourceDefinition>,
     /// Our pods.

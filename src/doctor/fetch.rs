@@ -15,8 +15,8 @@ use serde::de::DeserializeOwned;
 
 use crate::answers::said;
 use crate::doctor::access::{self, Right};
-use crate::doctor::definition::Definition;
-use crate::doctor::entries::Entry;
+use crate::doctor::definition::FoundDefinition;
+use crate::doctor::entries::ConfigurationEntry;
 use crate::doctor::facts::{Facts, NotChecked, UnreadableAnnotation};
 use crate::doctor::guard::GuardFacts;
 use crate::doctor::mounted;
@@ -56,7 +56,7 @@ pub async fn fetch(client: &Client, namespace: &str, account: Option<&str>) -> R
     let mut facts = Facts { namespace: namespace.to_owned(), ..Facts::default() };
     facts.mutating = list(Api::all(client.clone()), &ListParams::default(), true, &mut facts.not_checked).await?;
     facts.validating = list(Api::all(client.clone()), &ListParams::default(), true, &mut facts.not_checked).await?;
-    let definitions = Api::<Definition>::all(client.clone());
+    let definitions = Api::<FoundDefinition>::all(client.clone());
     facts.definitions = list(definitions, &ListParams::default(), false, &mut facts.not_checked).await?;
     services(client, &mut facts).await?;
     let no = ListParams::default().labels(&format!("{EXCLUDE_LABEL} in ({})", LIKE_NO.join(",")));
@@ -126,9 +126,9 @@ async fn security_profiles(client: &Client, facts: &mut Facts) -> Result<(), Err
 
 /// The Services that webhooks name, their endpoints, and the namespaces that selectors are tried on.
 async fn services(client: &Client, facts: &mut Facts) -> Result<(), Error> {
-    let references: BTreeSet<(String, String)> = Entry::all(facts)
+    let references: BTreeSet<(String, String)> = ConfigurationEntry::all(facts)
         .iter()
-        .chain(&Entry::converters(facts))
+        .chain(&ConfigurationEntry::converters(facts))
         .filter_map(|entry| entry.client.service.as_ref())
         .map(|service| (service.namespace.clone(), service.name.clone()))
         .collect();

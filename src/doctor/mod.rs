@@ -18,7 +18,7 @@ mod serving;
 
 use jiff::Timestamp;
 
-use self::entries::Entry;
+use self::entries::ConfigurationEntry;
 use self::facts::Facts;
 use self::reach::Reach;
 use self::report::{Check, Finding, Report, Severity};
@@ -28,9 +28,9 @@ const LONG_TIMEOUT_SECONDS: i32 = 10;
 
 /// Examines a cluster.
 pub fn examine(facts: &Facts, now: Timestamp) -> Report {
-    let entries = Entry::all(facts);
+    let entries = ConfigurationEntry::all(facts);
     let mut findings: Vec<Finding> = entries.iter().flat_map(|entry| examine_entry(entry, facts, now)).collect();
-    let converters = Entry::converters(facts);
+    let converters = ConfigurationEntry::converters(facts);
     findings.extend(converters.iter().flat_map(|entry| serving::examine(entry, &Reach::NOTHING, facts, now)));
     let outrider = facts.has_outrider();
     let uninstalled = facts.is_uninstalled();
@@ -51,7 +51,7 @@ pub fn examine(facts: &Facts, now: Timestamp) -> Report {
     Report { findings, certificates, configurations, webhooks, converters, outrider, uninstalled, not_checked }
 }
 
-fn examine_entry(entry: &Entry<'_>, facts: &Facts, now: Timestamp) -> Vec<Finding> {
+fn examine_entry(entry: &ConfigurationEntry<'_>, facts: &Facts, now: Timestamp) -> Vec<Finding> {
     let reach = Reach::of(entry, facts);
     let mut findings = Vec::new();
     findings.extend(serving::examine(entry, &reach, facts, now));
@@ -76,7 +76,7 @@ fn examine_entry(entry: &Entry<'_>, facts: &Facts, now: Timestamp) -> Vec<Findin
 }
 
 /// What a cluster needs to come back to life, and what it may not do without this webhook.
-fn vital(entry: &Entry<'_>, reach: &Reach) -> Option<Finding> {
+fn vital(entry: &ConfigurationEntry<'_>, reach: &Reach) -> Option<Finding> {
     if !entry.fails_closed || reach.vital.is_empty() {
         return None;
     }

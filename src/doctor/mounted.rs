@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Secret;
 
 use crate::certs::files::{DEFAULT_DIR, listed};
 use crate::certs::{PairError, ServingPair};
-use crate::doctor::entries::Entry;
+use crate::doctor::entries::ConfigurationEntry;
 use crate::doctor::facts::Facts;
 use crate::doctor::replica::{ReplicaContainer, ReplicaPod, ReplicaSpec, flag};
 use crate::doctor::report::{Check, Finding, Severity};
@@ -37,7 +37,8 @@ fn secret_of<'a>(spec: &'a ReplicaSpec, volume: &str) -> Option<&'a str> {
 /// What keeps replicas that start with the Secret from getting ready.
 pub fn examine(facts: &Facts, now: Timestamp) -> Option<Finding> {
     let name = secret_name(&facts.pods)?;
-    let entries: Vec<Entry<'_>> = Entry::all(facts).into_iter().filter(Entry::is_ours).collect();
+    let entries: Vec<ConfigurationEntry<'_>> =
+        ConfigurationEntry::all(facts).into_iter().filter(ConfigurationEntry::is_ours).collect();
     let (check, found, remedy) = match &facts.serving_secret {
         Some(secret) => unusable(secret, &entries, now)?,
         None if facts.lacks("secrets") => return None,
@@ -59,7 +60,11 @@ pub fn examine(facts: &Facts, now: Timestamp) -> Option<Finding> {
     })
 }
 
-fn unusable(secret: &Secret, entries: &[Entry<'_>], now: Timestamp) -> Option<(Check, String, &'static str)> {
+fn unusable(
+    secret: &Secret,
+    entries: &[ConfigurationEntry<'_>],
+    now: Timestamp,
+) -> Option<(Check, String, &'static str)> {
     let file = |name: &str| {
         let found = secret.data.as_ref().and_then(|data| data.get(name));
         found.map(|ByteString(bytes)| bytes.as_slice()).unwrap_or_default()
@@ -82,7 +87,7 @@ fn unusable(secret: &Secret, entries: &[Entry<'_>], now: Timestamp) -> Option<(C
 }
 
 /// The name that the API server asks for.
-fn asked(entry: &Entry<'_>) -> Option<String> {
+fn asked(entry: &ConfigurationEntry<'_>) -> Option<String> {
     match &entry.client.service {
         Some(service) => Some(format!("{}.{}.svc", service.name, service.namespace)),
         None => host(entry.client.url.as_deref()?),

@@ -7,7 +7,7 @@ use k8s_openapi::api::admissionregistration::v1::RuleWithOperations;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
 use serde_json::json;
 
-use crate::doctor::entries::Entry;
+use crate::doctor::entries::ConfigurationEntry;
 use crate::doctor::facts::Facts;
 
 type Labels = BTreeMap<String, String>;
@@ -52,7 +52,7 @@ impl Reach {
     /// That of a converter, which is called for one kind.
     pub const NOTHING: Self = Self { pods: false, vital: Vec::new(), everything: false };
 
-    pub fn of(entry: &Entry<'_>, facts: &Facts) -> Self {
+    pub fn of(entry: &ConfigurationEntry<'_>, facts: &Facts) -> Self {
         let asked = |request: &Request| entry.rules.iter().any(|rule| matches(rule, request));
         let everywhere = |namespace: &str| selects(entry.namespace_selector, &facts.namespace_labels(namespace));
         // An object without labels: a selector that it satisfies does not wait for anybody to opt in.
@@ -78,7 +78,7 @@ impl Reach {
 
 /// The namespace of the pods behind the webhook's Service, if they may be among the objects for which the webhook is called.
 /// kube-system is distinguished from it.
-fn own_pods<'a>(entry: &Entry<'a>, facts: &Facts) -> Option<&'a str> {
+fn own_pods<'a>(entry: &ConfigurationEntry<'a>, facts: &Facts) -> Option<&'a str> {
     let reference = entry.client.service.as_ref()?;
     let namespace = reference.namespace.as_str();
     let service = facts.service(namespace, &reference.name);

@@ -129,7 +129,7 @@ pub struct Report {
 
 /// How the examination ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ClusterHealth {
     /// Nothing found.
     Healthy,
     /// Findings, none of them critical.
@@ -142,15 +142,15 @@ pub enum Verdict {
 
 impl Report {
     /// How the examination ended.
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> ClusterHealth {
         if self.findings.iter().any(|finding| finding.severity == Severity::Critical) {
-            Verdict::Critical
+            ClusterHealth::Critical
         } else if self.not_checked.iter().any(|missing| missing.essential) {
-            Verdict::CannotTell
+            ClusterHealth::CannotTell
         } else if self.findings.is_empty() {
-            Verdict::Healthy
+            ClusterHealth::Healthy
         } else {
-            Verdict::Findings
+            ClusterHealth::Findings
         }
     }
 

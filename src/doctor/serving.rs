@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 
 use crate::doctor::certificates::{CaCertificate, days_until, read_bundle, soon};
-use crate::doctor::entries::Entry;
+use crate::doctor::entries::ConfigurationEntry;
 use crate::doctor::facts::{Facts, Handshake};
 use crate::doctor::reach::Reach;
 use crate::doctor::report::{Check, Finding, Severity, counted};
@@ -17,7 +17,7 @@ const DEFAULT_PORT: i32 = 443;
 const INJECTOR: &str = "cert-manager.io/inject-";
 
 /// What keeps the API server from an answer, or soon will.
-pub fn examine(entry: &Entry<'_>, reach: &Reach, facts: &Facts, now: Timestamp) -> Vec<Finding> {
+pub fn examine(entry: &ConfigurationEntry<'_>, reach: &Reach, facts: &Facts, now: Timestamp) -> Vec<Finding> {
     let mut findings = Vec::new();
     if let Some((found, remedy)) = entry.client.service.as_ref().and_then(|service| unanswered(service, entry, facts)) {
         findings.push(broken(entry, reach, Check::NobodyAnswers, &found, &remedy));
@@ -51,7 +51,7 @@ pub fn examine(entry: &Entry<'_>, reach: &Reach, facts: &Facts, now: Timestamp) 
 }
 
 /// A webhook that cannot answer now: critical where pods wait for it.
-fn broken(entry: &Entry<'_>, reach: &Reach, check: Check, found: &str, remedy: &str) -> Finding {
+fn broken(entry: &ConfigurationEntry<'_>, reach: &Reach, check: Check, found: &str, remedy: &str) -> Finding {
     let waits = entry.fails_closed && (reach.pods || !reach.vital.is_empty());
     let severity = if waits || entry.converts() { Severity::Critical } else { Severity::Warning };
     let (effect, way_out) = if entry.converts() {
@@ -68,7 +68,7 @@ fn broken(entry: &Entry<'_>, reach: &Reach, check: Check, found: &str, remedy: &
 }
 
 /// Why no pod answers behind a Service, and what to do.
-fn unanswered(reference: &ServiceReference, entry: &Entry<'_>, facts: &Facts) -> Option<(String, String)> {
+fn unanswered(reference: &ServiceReference, entry: &ConfigurationEntry<'_>, facts: &Facts) -> Option<(String, String)> {
     let ServiceReference { namespace, name, .. } = reference;
     if facts.lacks("services") {
         return None;
@@ -140,7 +140,7 @@ pub fn is_ready(endpoint: &Endpoint) -> bool {
 }
 
 /// The authorities that the API server trusts, or why it trusts none that could answer.
-fn trust(entry: &Entry<'_>, facts: &Facts, now: Timestamp) -> Result<Vec<CaCertificate>, String> {
+fn trust(entry: &ConfigurationEntry<'_>, facts: &Facts, now: Timestamp) -> Result<Vec<CaCertificate>, String> {
     let pem = entry.client.ca_bundle.as_ref().map(|ByteString(pem)| pem.as_slice()).unwrap_or_default();
     if pem.is_empty() {
         // With an address outside, the certificates of the system may do.
@@ -175,7 +175,7 @@ fn trust(entry: &Entry<'_>, facts: &Facts, now: Timestamp) -> Result<Vec<CaCerti
     }
 }
 
-fn repair_trust(entry: &Entry<'_>) -> String {
+fn repair_trust(entry: &ConfigurationEntry<'_>) -> String {
     let annotations = entry.metadata.annotations.iter().flatten();
     match annotations.into_iter().find(|(key, _)| key.starts_with(INJECTOR)) {
         Some((key, value)) => {
@@ -190,7 +190,7 @@ fn repair_trust(entry: &Entry<'_>) -> String {
     }
 }
 
-fn ends(entry: &Entry<'_>, bundle: &[CaCertificate], now: Timestamp) -> Option<Finding> {
+fn ends(entry: &ConfigurationEntry<'_>, bundle: &[CaCertificate], now: Timestamp) -> Option<Finding> {
     let last = bundle.iter().max_by_key(|certificate| certificate.not_after)?;
     if !soon(last.not_after, now) {
         return None;

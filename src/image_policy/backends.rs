@@ -16,7 +16,7 @@ use tokio::sync::{OnceCell, watch};
 use tokio::time::sleep;
 
 use super::cache::{Cache, Digest};
-use super::exchange::{self, Failure};
+use super::exchange::{self, NoVerdict};
 use super::kubeconfig;
 use crate::logging::throttle::LogThrottle;
 use crate::names::IMAGE_POLICY_SECRET;
@@ -31,20 +31,20 @@ const CONNECT: Duration = Duration::from_secs(5);
 pub struct ImageBackends {
     known: watch::Sender<Option<Arc<Named>>>,
     /// Of backends that give no verdict, there may be one for each pod.
-    trouble: Mutex<LogThrottle>,
+    throttle: Mutex<LogThrottle>,
 }
 
 impl Default for ImageBackends {
     fn default() -> Self {
-        Self { known: watch::Sender::new(None), trouble: Mutex::default() }
+        Self { known: watch::Sender::new(None), throttle: Mutex::default() }
     }
 }
 
 /// The changes of the Secret.
 #[derive(Debug)]
-pub struct Changes(watch::Receiver<Option<Arc<Named>>>);
+pub struct BackendChanges(watch::Receiver<Option<Arc<Named>>>);
 
-impl Changes {
+impl BackendChanges {
     /// Waits for the next one; for ever where there will be none.
     pub async fn next(&mut self) {
         if self.0.changed().await.is_err() {
@@ -122,8 +122,8 @@ impl ImageBackends {
     }
 
     /// Every change of the Secret from now on.
-    pub fn changes(&self) -> Changes {
-        Changes(self.known.subscribe())
+    pub fn changes(&self) -> BackendChanges {
+        BackendChanges(self.known.subscribe())
     }
 
     /// Whether the backend whose kubeconfig has this key can be asked. Sends nothing.
@@ -155,8 +155,8 @@ impl ImageBackends {
             Ok(named) => named.clone().unwrap_or_default(),
             Err(_) => return Known::Failed("the image policy backend is not known".to_owned()),
         };
-        let heard = || self.changed();
-        named.ask(images, heard).await.map_or_else(Known::Failed, Known::Images)
+        let observed = || self.changed();
+        named.ask(images, observed).await.map_or_else(Known::Failed, Known::Images)
     }
 
     /// Whether there were verdicts has changed: who follows the backends is to know.
@@ -170,7 +170,7 @@ impl ImageBackends {
         if known.is_some_and(|named| named.is_silent(backend, error)) {
             self.changed();
         }
-        if self.trouble.lock().unwrap_or_else(PoisonError::into_inner).is_news(&error) {
+        if self.throttle.lock().unwrap_or_else(PoisonError::into_inner).is_news(&error) {
             tracing::warn!(backend, error, "An image policy backend gave no verdict");
         }
     }
@@ -228,7 +228,7 @@ impl Named {
         slot.silence.lock().unwrap_or_else(PoisonError::into_inner).replace(why.to_owned()).is_none()
     }
 
-    async fn ask(&self, images: &Images, heard: impl Fn()) -> Result<Arc<ImageVerdict>, String> {
+    async fn ask(&self, images: &Images, observed: impl Fn()) -> Result<Arc<ImageVerdict>, String> {
         let key = &images.backend.name;
         let unknown = |why: String| format!("the image policy backend is not known: {why}");
         let slot = self.slot(key).map_err(unknown)?;
@@ -245,7 +245,7 @@ impl Named {
         }
         let verdict = Arc::new(backend.ask(&images.backend, &review).await.map_err(|failure| failure.why)?);
         if slot.silence.lock().unwrap_or_else(PoisonError::into_inner).take().is_some() {
-            heard();
+            observed();
         }
         let ttl = if verdict.allowed { images.backend.allow_ttl } else { images.backend.deny_ttl };
         if ttl > 0 {
@@ -294,7 +294,7 @@ impl Backend {
     }
 
     /// Tries a few times while another try may succeed.
-    async fn ask(&self, of: &ImageBackend, review: &Bytes) -> Result<ImageVerdict, Failure> {
+    async fn ask(&self, of: &ImageBackend, review: &Bytes) -> Result<ImageVerdict, NoVerdict> {
         let mut pause = Duration::from_millis(of.retry_backoff.into());
         let mut tried = 1;
         loop {

@@ -27,7 +27,7 @@ const ANNOTATIONS: usize = 8;
 
 /// Why there is no verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
+pub struct NoVerdict {
     /// In words.
     pub why: String,
     /// Whether another try may succeed.
@@ -71,8 +71,8 @@ pub fn review(images: &Images) -> Result<Bytes, String> {
 }
 
 /// Asks once.
-pub async fn ask(client: &Client, path: &Uri, review: &Bytes) -> Result<ImageVerdict, Failure> {
-    let lasting = |why: String| Failure { why, is_passing: false };
+pub async fn ask(client: &Client, path: &Uri, review: &Bytes) -> Result<ImageVerdict, NoVerdict> {
+    let lasting = |why: String| NoVerdict { why, is_passing: false };
     let request = Request::builder()
         .method(Method::POST)
         .uri(path)
@@ -80,7 +80,7 @@ pub async fn ask(client: &Client, path: &Uri, review: &Bytes) -> Result<ImageVer
         .header(ACCEPT, "application/json")
         .body(Body::from(review.clone()))
         .map_err(|error| lasting(error.to_string()))?;
-    let response = client.send(request).await.map_err(|error| Failure {
+    let response = client.send(request).await.map_err(|error| NoVerdict {
         why: format!("the image policy backend cannot be reached: {}", causes(&error)),
         is_passing: true,
     })?;
@@ -94,7 +94,10 @@ pub async fn ask(client: &Client, path: &Uri, review: &Bytes) -> Result<ImageVer
                 | StatusCode::SERVICE_UNAVAILABLE
                 | StatusCode::GATEWAY_TIMEOUT
         );
-        return Err(Failure { why: format!("the image policy backend answered HTTP {}", status.as_u16()), is_passing });
+        return Err(NoVerdict {
+            why: format!("the image policy backend answered HTTP {}", status.as_u16()),
+            is_passing,
+        });
     }
     match Limited::new(response.into_body(), REPLY).collect().await {
         Ok(reply) => verdict(&reply.to_bytes()).map_err(lasting),

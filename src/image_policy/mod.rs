@@ -6,4 +6,4 @@ mod cache;
 mod exchange;
 pub mod kubeconfig;
 
-pub use self::backends::{BackendState, Changes, ImageBackends};
+pub use self::backends::{BackendChanges, BackendState, ImageBackends};

@@ -13,7 +13,7 @@ use futures::future::BoxFuture;
 use crate::controller::Context;
 use crate::controller::conditions::Statement;
 use crate::field_managers::CLUSTER_LIMIT_RANGE;
-use crate::plugins::statuses::{self, Error, Facts, Keeper, PENDING, Statuses, keep, not_seen};
+use crate::plugins::statuses::{self, Error, Keeper, PENDING, StatementFacts, Statuses, keep, not_seen};
 use crate::watch::ClusterLimitRangeResource;
 
 /// Name of the controller in logs, metrics and the flag `--controllers`.
@@ -31,7 +31,7 @@ impl Statuses for RangeStatuses {
     const KIND: &'static str = KIND;
 
     async fn pass(&mut self, keeper: &mut Keeper) -> Result<Option<Duration>, Error> {
-        let records = keeper.world.range_table.all();
+        let records = keeper.model.range_table.all();
         keeper
             .write_programmed::<ClusterLimitRangeResource, _>(CLUSTER_LIMIT_RANGE, &records, demands, programmed)
             .await
@@ -39,7 +39,7 @@ impl Statuses for RangeStatuses {
 }
 
 /// Whether the API server calls for it. `needed` is every on-demand entry of ranges.
-fn programmed(record: &RangeRecord, facts: &Facts, needed: &[Demand]) -> Statement {
+fn programmed(record: &RangeRecord, facts: &StatementFacts, needed: &[Demand]) -> Statement {
     statuses::programmed(record, |range| {
         if let Some(what) = missing(range, facts, needed) {
             return (false, PENDING, what);
@@ -54,7 +54,7 @@ fn is_of_pods(range: &CompiledRange) -> bool {
 }
 
 /// What is missing for the API server to call.
-fn missing(range: &CompiledRange, facts: &Facts, needed: &[Demand]) -> Option<String> {
+fn missing(range: &CompiledRange, facts: &StatementFacts, needed: &[Demand]) -> Option<String> {
     if facts.snapshot.limit_ranges.get(&range.name).is_none_or(|known| **known != *range) {
         return Some(not_seen());
     }
@@ -75,22 +75,22 @@ mod tests {
     use crate::watch::coverage::Coverage;
 
     /// The record and the facts of one range, with every entry as it should be.
-    fn case(limits: &Value) -> (Arc<RangeRecord>, Facts) {
-        let (mut feed, target) = (SnapshotBuilder::new(Exclusion::default(), true), arc_swap::ArcSwap::default());
+    fn case(limits: &Value) -> (Arc<RangeRecord>, StatementFacts) {
+        let (mut builder, target) = (SnapshotBuilder::new(Exclusion::default(), true), arc_swap::ArcSwap::default());
         let object = json!({"metadata": {"name": "a", "uid": "a", "generation": 1}, "spec": {"limits": limits}});
-        feed.collections.limit_ranges.apply(&serde_json::from_value(object).unwrap());
-        feed.publish(&target);
-        let record = feed.collections.limit_ranges.collection().table().all().remove(0);
+        builder.collections.limit_ranges.apply(&serde_json::from_value(object).unwrap());
+        builder.publish(&target);
+        let record = builder.collections.limit_ranges.collection().table().all().remove(0);
         let snapshot = target.load_full();
         let (in_order, of_pods) = (Arc::new(demands(&snapshot)), crate::plugins::statuses::PodEntries::default());
-        (record, Facts { snapshot, in_order, of_pods, coverage: Coverage::Off })
+        (record, StatementFacts { snapshot, in_order, of_pods, coverage: Coverage::Off })
     }
 
-    fn said(record: &RangeRecord, facts: &Facts) -> Statement {
+    fn said(record: &RangeRecord, facts: &StatementFacts) -> Statement {
         programmed(record, facts, &demands(&facts.snapshot))
     }
 
-    type Change = fn(&mut Facts);
+    type Change = fn(&mut StatementFacts);
 
     #[test]
     fn programmed_is_true_once_every_entry_that_the_range_needs_is_as_it_should_be() {

@@ -22,7 +22,7 @@ static LINES: OnceLock<Lines> = OnceLock::new();
 
 /// How a line looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub enum LogFormat {
     /// One JSON object a line.
     Json,
     /// For reading in a terminal.
@@ -52,18 +52,18 @@ pub enum LoggingError {
 ///
 /// # Errors
 /// [`LoggingError`] for a level that is none, or when called twice.
-pub fn init(format: Option<Format>, level: &str) -> Result<(), LoggingError> {
+pub fn init(format: Option<LogFormat>, level: &str) -> Result<(), LoggingError> {
     let filter = filter(level).map_err(LoggingError::Level)?;
     let is_terminal = io::stderr().is_terminal();
     let events = tracing_subscriber::fmt().with_max_level(LevelFilter::TRACE);
-    let begun = match format.unwrap_or(if is_terminal { Format::Text } else { Format::Json }) {
-        Format::Json => {
+    let begun = match format.unwrap_or(if is_terminal { LogFormat::Text } else { LogFormat::Json }) {
+        LogFormat::Json => {
             let lines = Lines::to(io::stderr())?;
             let lines = LINES.get_or_init(|| lines).clone();
             let events = events.event_format(JsonLines::default()).fmt_fields(JsonFields::new()).with_writer(lines);
             events.finish().with(filter).try_init()
         }
-        Format::Text => {
+        LogFormat::Text => {
             let events = events.with_writer(io::stderr).with_ansi(is_terminal).with_target(false);
             events.finish().with(filter).try_init()
         }
@@ -138,7 +138,7 @@ mod tests {
     fn a_process_that_dies_of_a_panic_has_told_everything_in_order() {
         const CHILD: &str = "OUTRIDER_TEST_DIES";
         if env::var_os(CHILD).is_some() {
-            init(Some(Format::Json), "info").unwrap();
+            init(Some(LogFormat::Json), "info").unwrap();
             (0..100).for_each(|number| tracing::info!(number, "Before"));
             let _ = panic::catch_unwind(|| panic!("on purpose"));
             process::abort();

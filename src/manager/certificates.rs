@@ -10,18 +10,18 @@ use tokio::sync::watch;
 use crate::certs::ca_bundle::CaBundles;
 use crate::certs::ca_bundle::publisher::{Publisher, Writer};
 use crate::certs::expiry::Alarm;
-use crate::certs::files::{CertificateFiles, Clients, FollowFiles, Recipients};
+use crate::certs::files::{CertificateFiles, ClientNames, FollowFiles, Recipients};
 use crate::certs::lifetimes::CertificateLifetimes;
 use crate::certs::local;
 use crate::certs::own::{AuthorityStore, OwnCertificates, Setup, Storage};
 use crate::certs::warnings::Warnings;
 use crate::manager::Shared;
-use crate::manager::options::{Certificates, Options};
+use crate::manager::options::{Certificates, ManagerOptions};
 use crate::readiness::Gate;
 
 /// Makes what supplies the certificate.
 pub struct Supply<'a> {
-    pub options: &'a Options,
+    pub options: &'a ManagerOptions,
     pub client: &'a Client,
     pub shared: &'a Shared,
     /// True while this replica leads.
@@ -35,12 +35,12 @@ impl Supply<'_> {
         let (metrics, resolver) = (self.shared.metrics.clone(), Arc::clone(&self.shared.resolver));
         let warnings = Warnings::new(self.client.clone());
         let alarm = Alarm::new(Some(warnings.clone()));
-        let lifetimes = self.options.supply_lives();
+        let lifetimes = self.options.supply_lifetimes();
         match &self.options.certificates {
             Certificates::Off => futures::future::ready(()).boxed(),
             Certificates::Files { dir, write_ca_bundle } => {
                 let registers = self.options.webhook_url.is_some();
-                let clients = Clients { trust_authorities: *write_ca_bundle || registers, ..self.clients() };
+                let clients = ClientNames { trust_authorities: *write_ca_bundle || registers, ..self.clients() };
                 let files = CertificateFiles::new(dir, Arc::clone(&resolver), clients);
                 let publisher = (*write_ca_bundle || registers).then(|| self.publisher(&lifetimes));
                 let told = Recipients { gate, metrics, alarm, bundle: Some(bundle) };
@@ -59,11 +59,11 @@ impl Supply<'_> {
         }
     }
 
-    fn clients(&self) -> Clients {
+    fn clients(&self) -> ClientNames {
         let known = self.options.asked_name.clone();
         let names_are_known = known.is_some();
         let name = known.unwrap_or_else(|| local::asked_name(&self.options.namespace));
-        Clients { names: vec![name], names_are_known, trust_authorities: false }
+        ClientNames { names: vec![name], names_are_known, trust_authorities: false }
     }
 
     /// The names that a client may ask for.

@@ -17,12 +17,12 @@ use super::error::Error;
 use super::registration::{RETRY, remove};
 use crate::answers::in_time;
 use crate::logging::throttle::LogThrottle;
-use crate::manifests::webhooks::Target;
+use crate::manifests::webhooks::WebhookTarget;
 use crate::names::{MUTATING, VALIDATING};
 
 /// What to check, for a process that does not register itself. One that does overwrites all of it.
 #[derive(Debug, Clone)]
-pub struct Leftovers {
+pub struct Cleanup {
     /// Names of the definitions whose objects are converted.
     pub converted: Vec<String>,
     /// Our own namespace.
@@ -36,7 +36,7 @@ const ACCEPTED: Duration = Duration::from_secs(2);
 /// Between two attempts to find out whether a process still answers.
 const PAUSE_WHILE_SERVED: Duration = Duration::from_secs(10);
 
-impl Leftovers {
+impl Cleanup {
     /// Removes webhook configurations that such a process made, and has definitions as they are printed; tries until that is
     /// done, or not allowed.
     pub async fn put_right(&self, client: &Client) {
@@ -116,7 +116,7 @@ impl Leftovers {
         if url_of_a_process(client, definition).await?.is_none() {
             return Ok(());
         }
-        let printed = Target::Service { namespace: self.namespace.clone() }.converter(None);
+        let printed = WebhookTarget::Service { namespace: self.namespace.clone() }.converter(None);
         point(client, definition, &printed).await.map(drop)
     }
 }
@@ -146,12 +146,12 @@ mod tests {
     async fn a_process_answers_that_accepts_connections_and_is_not_this_one() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let leftovers = |port| Leftovers { converted: Vec::new(), namespace: String::new(), port };
+        let cleanup = |port| Cleanup { converted: Vec::new(), namespace: String::new(), port };
         let there = address(&format!("https://127.0.0.1:{port}/convert")).unwrap();
-        assert!(leftovers(None).answers(&there).await);
-        assert!(leftovers(Some(1)).answers(&there).await);
-        assert!(!leftovers(Some(port)).answers(&there).await, "this process");
+        assert!(cleanup(None).answers(&there).await);
+        assert!(cleanup(Some(1)).answers(&there).await);
+        assert!(!cleanup(Some(port)).answers(&there).await, "this process");
         drop(listener);
-        assert!(!leftovers(None).answers(&there).await);
+        assert!(!cleanup(None).answers(&there).await);
     }
 }

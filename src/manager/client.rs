@@ -235,15 +235,15 @@ impl Connection {
     ///
     /// # Errors
     /// As [`Connection::client`].
-    pub fn watching(&self, world: &ReadModel, namespace: &str, plugins: bool) -> Result<Clients, Error> {
+    pub fn watching(&self, model: &ReadModel, namespace: &str, plugins: bool) -> Result<Clients, Error> {
         Ok(Clients {
-            sidecarsets: self.listening(&world.sidecarsets.contact)?,
-            plugins: plugins.then(|| self.listening(&world.plugins.contact)).transpose()?,
-            limit_ranges: plugins.then(|| self.listening(&world.limit_ranges.contact)).transpose()?,
-            security_profiles: plugins.then(|| self.listening(&world.security_profiles.contact)).transpose()?,
-            namespaces: self.listening(&world.namespaces.contact)?,
-            configuration: self.listening(&world.configuration.contact)?,
-            revisions: self.listening(&world.revisions.contact)?,
+            sidecarsets: self.listening(&model.sidecarsets.last_seen)?,
+            plugins: plugins.then(|| self.listening(&model.plugins.last_seen)).transpose()?,
+            limit_ranges: plugins.then(|| self.listening(&model.limit_ranges.last_seen)).transpose()?,
+            security_profiles: plugins.then(|| self.listening(&model.security_profiles.last_seen)).transpose()?,
+            namespaces: self.listening(&model.namespaces.last_seen)?,
+            configuration: self.listening(&model.configuration.last_seen)?,
+            revisions: self.listening(&model.revisions.last_seen)?,
             quotas: self.listening(&LastSeen::default())?,
             storage_classes: self.listening(&LastSeen::default())?,
             nodes: self.listening(&LastSeen::default())?,
@@ -255,11 +255,11 @@ impl Connection {
     }
 
     /// A client that records each answer of the API server. Without retries of its own: the watch has them, and logs them.
-    fn listening(&self, contact: &LastSeen) -> Result<Client, Error> {
+    fn listening(&self, last_seen: &LastSeen) -> Result<Client, Error> {
         let mut config = self.config.clone();
         config.default_retry = false;
-        let contact = contact.clone();
-        let listen = MapResponseLayer::new(move |response| ObservedBody::response(response, &contact));
+        let last_seen = last_seen.clone();
+        let listen = MapResponseLayer::new(move |response| ObservedBody::response(response, &last_seen));
         let builder = ClientBuilder::try_from(config)?.with_layer(&self.authorizing());
         Ok(builder.with_layer(&listen).with_layer(&MapErrLayer::new(with_causes)).build())
     }
@@ -285,8 +285,8 @@ mod tests {
         let mut config = Config::new(format!("http://{nobody}").parse().unwrap());
         config.default_retry = false;
         let connection = Connection { config, origin: "a test".to_owned(), token: None, timeout: None };
-        let contact = LastSeen::default();
-        for client in [connection.client(), connection.listening(&contact)] {
+        let last_seen = LastSeen::default();
+        for client in [connection.client(), connection.listening(&last_seen)] {
             let error = client.unwrap().apiserver_version().await.unwrap_err().to_string();
             assert!(error.ends_with("Connection refused (os error 111)"), "{error}");
         }

@@ -45,7 +45,7 @@ impl Configuration for MutatingWebhookConfiguration {
     const PHASE: Phase = Phase::Mutating;
 
     fn entries(&self) -> Vec<(&str, &WebhookClientConfig)> {
-        self.webhooks.iter().flatten().map(|hook| (hook.name.as_str(), &hook.client_config)).collect()
+        self.webhooks.iter().flatten().map(|webhook| (webhook.name.as_str(), &webhook.client_config)).collect()
     }
 }
 
@@ -55,7 +55,7 @@ impl Configuration for ValidatingWebhookConfiguration {
     const PHASE: Phase = Phase::Validating;
 
     fn entries(&self) -> Vec<(&str, &WebhookClientConfig)> {
-        self.webhooks.iter().flatten().map(|hook| (hook.name.as_str(), &hook.client_config)).collect()
+        self.webhooks.iter().flatten().map(|webhook| (webhook.name.as_str(), &webhook.client_config)).collect()
     }
 }
 

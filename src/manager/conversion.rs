@@ -15,7 +15,7 @@ use crate::answers::code;
 use crate::certs::ca_bundle::object::{BundleLocation, RETIRING};
 use crate::certs::trust_anchor;
 use crate::field_managers::patching;
-use crate::manifests::webhooks::Target;
+use crate::manifests::webhooks::WebhookTarget;
 
 /// Has the definition named converted there. Returns whether that had to be written.
 ///
@@ -31,7 +31,12 @@ pub async fn point(client: &Client, name: &str, there: &WebhookClientConfig) -> 
 ///
 /// # Errors
 /// What the API server says, and that there is no such definition.
-pub async fn point_at_process(client: &Client, name: &str, process: &Target, trusted: &Trusted) -> Result<bool, Error> {
+pub async fn point_at_process(
+    client: &Client,
+    name: &str,
+    process: &WebhookTarget,
+    trusted: &Trusted,
+) -> Result<bool, Error> {
     let api = Api::<CustomResourceDefinition>::all(client.clone());
     let found = definition(&api, name).await?;
     let mut there = process.converter(None);

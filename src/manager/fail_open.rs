@@ -19,7 +19,7 @@ use super::failure_policies::{IGNORE, annotation, patch, policies, rewrite};
 use crate::answers::within;
 use crate::field_managers::patching;
 use crate::logging::throttle::LogThrottle;
-use crate::watch::deployment::SlimDeployment;
+use crate::watch::deployment::PartialDeployment;
 
 /// Annotation of a webhook configuration that was turned to Ignore: when, and what each entry was before, as JSON.
 pub use crate::names::FAIL_OPEN as ANNOTATION;
@@ -58,7 +58,7 @@ enum State {
 /// Keeps `failurePolicy` in step with our own Deployment.
 pub struct FailOpen {
     client: Client,
-    deployments: Api<SlimDeployment>,
+    deployments: Api<PartialDeployment>,
     name: String,
 }
 
@@ -187,7 +187,7 @@ async fn answered<T>(name: &str, request: impl Future<Output = kube::Result<T>>)
     within(REQUEST_TIMEOUT, async { request.await.map_err(Error::api(name)) }).await
 }
 
-fn state(deployment: &SlimDeployment) -> State {
+fn state(deployment: &PartialDeployment) -> State {
     let wanted = deployment.spec.as_ref().and_then(|spec| spec.replicas);
     if wanted == Some(0) || deployment.meta().deletion_timestamp.is_some() {
         return State::Away;

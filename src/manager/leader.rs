@@ -14,14 +14,14 @@ use crate::controller::leader_term::LeaderTerm;
 use crate::controller::{Context, Own};
 use crate::manager::Shared;
 use crate::manager::background::Background;
-use crate::manager::cleanup::Leftovers;
+use crate::manager::cleanup::Cleanup;
 use crate::manager::fail_open::FailOpen;
 use crate::manager::lease::{Elector, KubeStore};
 use crate::manager::narrow::Narrowing;
 use crate::manager::on_demand::OnDemandEntries;
-use crate::manager::options::{Election, Options};
+use crate::manager::options::{Election, ManagerOptions};
 use crate::manager::registration::SelfRegistration;
-use crate::manifests::webhooks::{Target, WebhookEntry};
+use crate::manifests::webhooks::{WebhookEntry, WebhookTarget};
 use crate::readiness::Readiness;
 use crate::server::Shutdown;
 use crate::watch::in_order::InOrder;
@@ -33,16 +33,16 @@ const READY_POLL: Duration = Duration::from_millis(50);
 
 /// What one replica does for all.
 pub(super) struct Leader {
-    pub(super) options: Options,
+    pub(super) options: ManagerOptions,
     /// For the lease: a holder that is slow loses it.
     pub(super) client: Client,
     /// Where all that the leader does runs, and the client for that.
     pub(super) background: Background,
     pub(super) background_client: Client,
     pub(super) client_without_retries: Client,
-    pub(super) world: ReadModel,
+    pub(super) model: ReadModel,
     pub(super) shared: Shared,
-    pub(super) hooks: Vec<WebhookEntry>,
+    pub(super) entries: Vec<WebhookEntry>,
     pub(super) bundle: watch::Sender<Option<String>>,
     /// True while this replica leads.
     pub(super) leading: watch::Sender<bool>,
@@ -76,7 +76,7 @@ impl Leader {
         let (background, client) = (self.background.handle(), || self.background_client.clone());
         let stages = self.options.kinds.stages();
         let enabled = self.options.narrow_webhooks;
-        let narrowing = Narrowing::new(client(), self.world.clone(), &self.hooks, stages, enabled);
+        let narrowing = Narrowing::new(client(), self.model.clone(), &self.entries, stages, enabled);
         let in_order = watch::Sender::<InOrder>::default();
         let context = || Context {
             client: client(),
@@ -84,7 +84,7 @@ impl Leader {
             metrics: self.shared.metrics.clone(),
             tuning: self.options.tuning.clone(),
             term: term.clone(),
-            world: self.world.clone(),
+            model: self.model.clone(),
             coverage: narrowing.coverage(),
             in_order: in_order.subscribe(),
             own: Own { namespace: self.options.namespace.clone(), health_port: self.options.health_port },
@@ -136,22 +136,22 @@ impl Leader {
             tasks.spawn_on(work, background);
             return;
         }
-        let leftovers = Leftovers {
+        let cleanup = Cleanup {
             converted: self.options.kinds.converted(),
             namespace: self.options.namespace.clone(),
             port: self.options.webhook_port,
         };
         let on_demand = OnDemandEntries {
             client: self.background_client.clone(),
-            world: self.world.clone(),
+            model: self.model.clone(),
             kinds: self.options.kinds.clone(),
-            target: Target::Service { namespace: self.options.namespace.clone() },
+            target: WebhookTarget::Service { namespace: self.options.namespace.clone() },
             exclusion: self.options.exclusion(),
             in_order: in_order.clone(),
         };
         let work = async move {
             // Entries of another process are not ours to write.
-            leftovers.put_right(&client).await;
+            cleanup.put_right(&client).await;
             on_demand.run().await;
         };
         tasks.spawn_on(until_ending(term.clone(), work), background);
@@ -160,15 +160,15 @@ impl Leader {
     fn registration(&self, in_order: watch::Sender<InOrder>) -> Option<SelfRegistration> {
         let url = self.options.webhook_url.as_ref()?.trim_end_matches('/').to_owned();
         Some(SelfRegistration {
-            hooks: self.hooks.clone(),
+            entries: self.entries.clone(),
             converted: self.options.kinds.converted(),
             converted_off: self.options.kinds.off().converted(),
             namespace: self.options.namespace.clone(),
             url,
             exclusion: self.options.exclusion(),
-            overlap: signed(self.options.supply_lives().overlap),
+            overlap: signed(self.options.supply_lifetimes().overlap),
             kinds: self.options.kinds.clone(),
-            world: self.world.clone(),
+            model: self.model.clone(),
             in_order,
         })
     }

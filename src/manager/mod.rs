@@ -47,12 +47,12 @@ use crate::manager::client::Connection;
 use crate::manager::fail_open::FailOpen;
 use crate::manager::failing_watches::Gated;
 use crate::manager::leader::Leader;
-use crate::manager::options::{Certificates, Options};
+use crate::manager::options::{Certificates, ManagerOptions};
 use crate::manifests::webhooks::WebhookEntry;
 use crate::metrics::{Freshness, Metrics};
 use crate::readiness::{Gate, Readiness};
 use crate::server::{Known, Shutdown};
-use crate::watch::read_model as world_watch;
+use crate::watch::read_model as model_watch;
 use crate::watch::read_model::{Clients, Model, ReadModel, generation_text};
 use engine::sidecarset::api::PLURAL;
 use engine::snapshot::Snapshot;
@@ -76,14 +76,14 @@ pub struct Shared {
 
 /// All work with the API server, made but not begun.
 pub struct Manager {
-    options: Options,
+    options: ManagerOptions,
     client: Client,
     background: Background,
     background_client: Client,
     client_without_retries: Client,
     watching: Clients,
-    feed: SnapshotBuilder,
-    world: ReadModel,
+    builder: SnapshotBuilder,
+    model: ReadModel,
     shared: Shared,
     gates: Gates,
     bundle: watch::Sender<Option<String>>,
@@ -107,19 +107,19 @@ impl Manager {
     /// [`client::Error`] for credentials that cannot be used.
     pub fn new(
         connection: &Connection,
-        options: Options,
+        options: ManagerOptions,
         shared: Shared,
         background: Background,
     ) -> Result<Self, client::Error> {
-        let feed =
+        let builder =
             SnapshotBuilder::new(options.exclusion(), true).naming_all_resources(options.on_demand_all_resources);
-        let world = ReadModel::of(&feed);
+        let model = ReadModel::of(&builder);
         let gate = |name: &str| shared.readiness.gate(name);
         let gates = Gates {
             model: ModelGates {
-                synced: read_by_decisions(&options.kinds, &world)
-                    .chain([("configuration", &world.configuration), ("controllerrevisions", &world.revisions)])
-                    .map(|(watch, model)| Gated { watch, gate: gate(&format!("sync:{watch}")), model: model.clone() })
+                synced: read_by_decisions(&options.kinds, &model)
+                    .chain([("configuration", &model.configuration), ("controllerrevisions", &model.revisions)])
+                    .map(|(watch, it)| Gated { watch, gate: gate(&format!("sync:{watch}")), model: it.clone() })
                     .collect(),
                 snapshot: gate("snapshot"),
             },
@@ -135,11 +135,11 @@ impl Manager {
             background,
             background_client,
             client_without_retries,
-            watching: connection.watching(&world, &options.namespace, options.plugins)?,
+            watching: connection.watching(&model, &options.namespace, options.plugins)?,
             bundle: watch::Sender::new(None),
             options,
-            feed,
-            world,
+            builder,
+            model,
             shared,
             gates,
         })
@@ -147,38 +147,38 @@ impl Manager {
 
     /// The snapshot that the server decides from.
     pub fn snapshot(&self) -> Arc<ArcSwap<Snapshot>> {
-        Arc::clone(&self.world.snapshot)
+        Arc::clone(&self.model.snapshot)
     }
 
     /// The backends that review images.
     pub fn images(&self) -> Arc<ImageBackends> {
-        Arc::clone(&self.world.images)
+        Arc::clone(&self.model.images)
     }
 
     /// What other replicas may ask: of a set its uid and the generation by which pods are decided on.
     pub fn known(&self) -> Known {
-        let world = self.world.clone();
+        let model = self.model.clone();
         Known(Arc::new(move |object: &str| {
-            let set = world.sets.get(object.strip_prefix(PLURAL)?.strip_prefix('/')?)?;
-            world.knows(&set.name, &set.uid, set.compiled_generation).then(|| generation_text(&set))
+            let set = model.sets.get(object.strip_prefix(PLURAL)?.strip_prefix('/')?)?;
+            model.knows(&set.name, &set.uid, set.compiled_generation).then(|| generation_text(&set))
         }))
     }
 
     /// Works until the process ends: leader work until it drains, then the lease is given back; the watches and the
     /// certificate for as long as reviews are answered.
     ///
-    /// `hooks` is what `--webhook-url` registers.
-    pub async fn run(self, hooks: Vec<WebhookEntry>, shutdown: Shutdown) {
+    /// `entries` is what `--webhook-url` registers.
+    pub async fn run(self, entries: Vec<WebhookEntry>, shutdown: Shutdown) {
         let Self { options, client, background, background_client, client_without_retries, .. } = self;
-        let Self { watching, feed, world, shared, gates, bundle, .. } = self;
+        let Self { watching, builder, model, shared, gates, bundle, .. } = self;
         let (draining, stopping) = (CancellationToken::new(), CancellationToken::new());
         let tasks = TaskTracker::new();
-        tasks.spawn(world_watch::run(feed, world.clone(), watching, stopping.clone()));
-        tasks.spawn(stopping.clone().run_until_cancelled_owned(confirm(world.clone(), shared.freshness.clone())));
+        tasks.spawn(model_watch::run(builder, model.clone(), watching, stopping.clone()));
+        tasks.spawn(stopping.clone().run_until_cancelled_owned(confirm(model.clone(), shared.freshness.clone())));
         let failures =
-            failing_watches::report(gates.model.synced.clone(), world.ungated.clone(), shared.metrics.clone());
+            failing_watches::report(gates.model.synced.clone(), model.ungated.clone(), shared.metrics.clone());
         tasks.spawn(stopping.clone().run_until_cancelled_owned(failures));
-        tasks.spawn(stopping.clone().run_until_cancelled_owned(open_gates(world.clone(), gates.model)));
+        tasks.spawn(stopping.clone().run_until_cancelled_owned(open_gates(model.clone(), gates.model)));
         let leading = watch::Sender::new(false);
         if let Some(gate) = gates.certificate {
             let supply = Supply { options: &options, client: &client, shared: &shared, leading: leading.subscribe() };
@@ -194,9 +194,9 @@ impl Manager {
             background,
             background_client,
             client_without_retries,
-            world,
+            model,
             shared,
-            hooks,
+            entries,
             bundle,
             leading,
             shutdown: shutdown.clone(),
@@ -214,30 +214,30 @@ impl Manager {
 }
 
 /// Opens the gates of the read model as it gets complete.
-async fn open_gates(world: ReadModel, gates: ModelGates) {
+async fn open_gates(model: ReadModel, gates: ModelGates) {
     let synced = join_all(gates.synced.into_iter().map(|gated| async move {
         gated.model.synced().await;
         gated.gate.open();
     }));
     let snapshot = async {
-        world.published().await;
+        model.published().await;
         gates.snapshot.open();
     };
     tokio::join!(synced, snapshot);
 }
 
 /// The watches of what decisions about these kinds read, each once.
-fn read_by_decisions<'w>(kinds: &Kinds, world: &'w ReadModel) -> impl Iterator<Item = (&'static str, &'w Model)> {
+fn read_by_decisions<'w>(kinds: &Kinds, model: &'w ReadModel) -> impl Iterator<Item = (&'static str, &'w Model)> {
     let read: Vec<&Watched> =
         kinds.iter().flat_map(|kind| kind.watches).filter(|watched| watched.reader == Reader::Decisions).collect();
-    world.models().into_iter().filter(move |(plural, _)| read.iter().any(|watched| watched.plural == *plural))
+    model.models().into_iter().filter(move |(plural, _)| read.iter().any(|watched| watched.plural == *plural))
 }
 
 /// Reports the generation of the snapshot, and when the API server last confirmed it.
-async fn confirm(world: ReadModel, freshness: Freshness) {
+async fn confirm(model: ReadModel, freshness: Freshness) {
     loop {
-        let generation = world.snapshot.load().generation;
-        if let Some(age) = world.age().filter(|_| generation > 0) {
+        let generation = model.snapshot.load().generation;
+        if let Some(age) = model.age().filter(|_| generation > 0) {
             freshness.confirmed(generation, age);
         }
         sleep(HEARTBEAT).await;

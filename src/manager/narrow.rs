@@ -20,7 +20,7 @@ use crate::watch::coverage::Coverage;
 use crate::watch::read_model::{Change, ReadModel};
 use engine::pod::PODS;
 use engine::pod::stages::{Stages, narrowing};
-use engine::sidecarset::narrowing::{ALWAYS, Rule, step};
+use engine::sidecarset::narrowing::{ALWAYS, NarrowingRule, step};
 
 /// Name of the condition.
 pub use crate::names::NARROW as CONDITION;
@@ -39,7 +39,7 @@ const GATHER: Duration = Duration::from_millis(200);
 /// Narrowing, or the end of it.
 pub struct Narrowing {
     client: Client,
-    world: ReadModel,
+    model: ReadModel,
     /// Names of the entries for pods.
     entries: Vec<String>,
     /// What decides about pods beside the sets.
@@ -50,11 +50,11 @@ pub struct Narrowing {
 
 impl Narrowing {
     /// With `enabled` false, a condition that was left behind is lifted: it would keep new sets from every pod.
-    pub fn new(client: Client, world: ReadModel, hooks: &[WebhookEntry], stages: Stages, enabled: bool) -> Self {
-        let of_pods = |hook: &&WebhookEntry| hook.rule.resources == PODS;
-        let entries = hooks.iter().filter(of_pods).map(|hook| hook.rule.name.to_owned()).collect();
+    pub fn new(client: Client, model: ReadModel, webhooks: &[WebhookEntry], stages: Stages, enabled: bool) -> Self {
+        let of_pods = |webhook: &&WebhookEntry| webhook.rule.resources == PODS;
+        let entries = webhooks.iter().filter(of_pods).map(|webhook| webhook.rule.name.to_owned()).collect();
         let coverage = watch::Sender::new(if enabled { Coverage::Unknown } else { Coverage::Off });
-        Self { client, world, entries, stages, enabled, coverage }
+        Self { client, model, entries, stages, enabled, coverage }
     }
 
     /// The pods for which the API server is known to call the webhook.
@@ -65,9 +65,9 @@ impl Narrowing {
     /// Works until it is dropped.
     pub async fn run(self) {
         // By a part of the sets, pods of the others would be left out.
-        self.world.published().await;
-        let (mut changes, mut throttle) = (self.world.changes(), LogThrottle::default());
-        let mut publications = self.world.publications();
+        self.model.published().await;
+        let (mut changes, mut throttle) = (self.model.changes(), LogThrottle::default());
+        let mut publications = self.model.publications();
         let (mut wanted, mut since) = (self.wanted(), Instant::now());
         loop {
             let now = self.wanted();
@@ -122,15 +122,15 @@ impl Narrowing {
 
     fn wanted(&self) -> Wanted {
         if !self.enabled {
-            return Wanted { mutating: Rule::Wide, validating: Rule::Wide };
+            return Wanted { mutating: NarrowingRule::Wide, validating: NarrowingRule::Wide };
         }
-        let records = self.world.sets.all();
+        let records = self.model.sets.all();
         let sets = || records.iter().filter_map(|record| record.compiled.as_deref());
-        let snapshot = self.world.snapshot.load();
+        let snapshot = self.model.snapshot.load();
         let with_stages = |sets| narrowing(sets, &self.stages, &snapshot);
         Wanted {
-            mutating: with_stages(Rule::of(sets())),
-            validating: with_stages(Rule::of(sets().filter(|set| set.is_must()))),
+            mutating: with_stages(NarrowingRule::of(sets())),
+            validating: with_stages(NarrowingRule::of(sets().filter(|set| set.is_must()))),
         }
     }
 
@@ -145,13 +145,17 @@ impl Narrowing {
     }
 
     /// Brings both configurations a step further; returns the pods of both afterwards, or nothing where one is not there.
-    async fn pass(&self, wanted: &Wanted, settled: bool) -> Result<Option<Rule>, Error> {
+    async fn pass(&self, wanted: &Wanted, settled: bool) -> Result<Option<NarrowingRule>, Error> {
         let mutating = self.bring::<MutatingWebhookConfiguration>(&wanted.mutating, settled).await?;
         let validating = self.bring::<ValidatingWebhookConfiguration>(&wanted.validating, settled).await?;
         Ok(mutating.zip(validating).map(|(mutating, validating)| wanted.covered(&mutating, &validating)))
     }
 
-    async fn bring<C: Configuration>(&self, wanted: &Rule, settled: bool) -> Result<Option<Rule>, Error> {
+    async fn bring<C: Configuration>(
+        &self,
+        wanted: &NarrowingRule,
+        settled: bool,
+    ) -> Result<Option<NarrowingRule>, Error> {
         let api = Api::<C>::all(self.client.clone());
         let failed = Error::api(C::NAME);
         let Some(found) = api.get_opt(C::NAME).await.map_err(&failed)? else { return Ok(None) };
@@ -172,11 +176,11 @@ impl Narrowing {
                 "Wrote the condition {CONDITION}"
             );
         }
-        let known = |all: Rule, rule: &Option<Rule>| match rule {
+        let known = |all: NarrowingRule, rule: &Option<NarrowingRule>| match rule {
             Some(rule) => all.and(rule),
-            None => Rule::Narrow(std::collections::BTreeSet::new()),
+            None => NarrowingRule::Narrow(std::collections::BTreeSet::new()),
         };
-        Ok(Some(rules(&found, &self.entries).iter().fold(Rule::Wide, known)))
+        Ok(Some(rules(&found, &self.entries).iter().fold(NarrowingRule::Wide, known)))
     }
 
     /// Gives the entries this condition, or none, and touches nothing else.
@@ -199,14 +203,14 @@ impl Narrowing {
 #[derive(Debug, PartialEq)]
 struct Wanted {
     /// Pods that a set may select.
-    mutating: Rule,
+    mutating: NarrowingRule,
     /// Pods that a must may select: only for those has validation something to refuse. A pod of other sets costs one call, not two.
-    validating: Rule,
+    validating: NarrowingRule,
 }
 
 impl Wanted {
     /// The pods that are known to get what sets are for, where the entries ask about these.
-    fn covered(&self, mutating: &Rule, validating: &Rule) -> Rule {
+    fn covered(&self, mutating: &NarrowingRule, validating: &NarrowingRule) -> NarrowingRule {
         if validating.covers(&self.validating) { mutating.clone() } else { mutating.and(validating) }
     }
 }
@@ -229,12 +233,12 @@ fn pod_entries<'a>(configuration: &'a Value, names: &'a [String]) -> impl Iterat
 }
 
 /// The rule of each entry for pods.
-fn rules(configuration: &Value, names: &[String]) -> Vec<Option<Rule>> {
+fn rules(configuration: &Value, names: &[String]) -> Vec<Option<NarrowingRule>> {
     let rule = |entry: &Value| {
         let conditions = entry.get("matchConditions").and_then(Value::as_array).into_iter().flatten();
         let mut ours = conditions.filter(|condition| condition.get("name").is_some_and(|name| name == CONDITION));
         let expression = ours.find_map(|condition| condition.get("expression")?.as_str());
-        Rule::read(expression)
+        NarrowingRule::read(expression)
     };
     pod_entries(configuration, names).map(rule).collect()
 }

@@ -19,7 +19,7 @@ use crate::answers::in_time;
 use crate::kinds::Kinds;
 use crate::logging::throttle::LogThrottle;
 use crate::manager::registration::{Configuration, OnDemand, RETRY, says};
-use crate::manifests::webhooks::{PodFailurePolicy, Settings, Target, demanded};
+use crate::manifests::webhooks::{PodFailurePolicy, Settings, WebhookTarget, demanded};
 use crate::names::{BREAK_GLASS, FAIL_OPEN, VALIDATING};
 use crate::watch::in_order::InOrder;
 use crate::watch::read_model::ReadModel;
@@ -39,11 +39,11 @@ pub struct OnDemandEntries {
     /// The API server.
     pub client: Client,
     /// What is accepted.
-    pub world: ReadModel,
+    pub model: ReadModel,
     /// What needs entries.
     pub kinds: Kinds,
     /// Where the API server reaches us.
-    pub target: Target,
+    pub target: WebhookTarget,
     /// Namespaces that are left alone.
     pub exclusion: Exclusion,
     /// Where it is said which entries the API server has.
@@ -54,10 +54,10 @@ impl OnDemandEntries {
     /// Works until it is dropped.
     pub async fn run(self) {
         // By a part of the objects, entries that others need would be withdrawn.
-        self.world.published().await;
-        let (mut publications, mut throttle) = (self.world.publications(), LogThrottle::default());
+        self.model.published().await;
+        let (mut publications, mut throttle) = (self.model.publications(), LogThrottle::default());
         loop {
-            let demands = demands(&self.kinds, &self.world);
+            let demands = demands(&self.kinds, &self.model);
             let pause = match in_time(self.pass(&demands)).await {
                 Ok(()) => {
                     throttle.over();
@@ -72,7 +72,7 @@ impl OnDemandEntries {
             };
             tokio::select! {
                 () = sleep(pause) => {}
-                () = others(&mut publications, &self.kinds, &self.world, &demands) => sleep(GATHER).await,
+                () = others(&mut publications, &self.kinds, &self.model, &demands) => sleep(GATHER).await,
             }
         }
     }
@@ -178,13 +178,13 @@ impl OnDemandEntries {
 }
 
 /// What accepted objects need, as far as the snapshot has them.
-pub(super) fn demands(kinds: &Kinds, world: &ReadModel) -> Vec<Demand> {
-    kinds.demands(&world.snapshot.load())
+pub(super) fn demands(kinds: &Kinds, model: &ReadModel) -> Vec<Demand> {
+    kinds.demands(&model.snapshot.load())
 }
 
 /// Waits until other entries are needed than these.
-pub(super) async fn others(publications: &mut Receiver<u64>, kinds: &Kinds, world: &ReadModel, known: &[Demand]) {
-    while demands(kinds, world) == known {
+pub(super) async fn others(publications: &mut Receiver<u64>, kinds: &Kinds, model: &ReadModel, known: &[Demand]) {
+    while demands(kinds, model) == known {
         if publications.changed().await.is_err() {
             // The read model is gone with the process.
             return std::future::pending().await;

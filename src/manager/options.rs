@@ -12,7 +12,7 @@ use engine::snapshot::Exclusion;
 
 /// What the manager is asked to do.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct ManagerOptions {
     /// Our own namespace: the Secret's, and excluded.
     pub namespace: String,
     /// The port of the probes, which every replica of a deployment has.
@@ -49,14 +49,14 @@ pub struct Options {
     pub plugins: bool,
 }
 
-impl Options {
+impl ManagerOptions {
     /// Where pods are left alone.
     pub fn exclusion(&self) -> Exclusion {
         Exclusion::new(&self.namespace, self.excluded_namespaces.iter().cloned())
     }
 
     /// How long what serves lives, and an authority that was replaced stays trusted.
-    pub fn supply_lives(&self) -> CertificateLifetimes {
+    pub fn supply_lifetimes(&self) -> CertificateLifetimes {
         if self.certificates == Certificates::Own { self.lifetimes.with_leaves() } else { self.lifetimes }
     }
 }

@@ -33,7 +33,7 @@ pub struct Retirement {
 
 /// The outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum RetireOutcome {
     /// There is no such definition.
     Absent,
     /// We may not look whether there is one, as the API server says.
@@ -75,8 +75,13 @@ impl Retirement {
     ///
     /// # Errors
     /// What the API server says; [`Error::Timeout`] when objects get finalizers of ours anew for so long.
-    pub async fn carry_out(&self, client: &Client, patience: Duration, dry_run: bool) -> Result<Outcome, Error> {
-        within(patience, self.release(client, dry_run)).await
+    pub async fn carry_out(
+        &self,
+        client: &Client,
+        grace_period: Duration,
+        dry_run: bool,
+    ) -> Result<RetireOutcome, Error> {
+        within(grace_period, self.release(client, dry_run)).await
     }
 
     /// Whether there is a definition, and it is not retired. Where we may not read it, the kind was never installed for us.
@@ -95,7 +100,7 @@ impl Retirement {
     ///
     /// # Errors
     /// What the API server says; [`Error::Timeout`].
-    pub async fn free_leaving(&self, client: &Client, patience: Duration) -> Result<usize, Error> {
+    pub async fn free_leaving(&self, client: &Client, grace_period: Duration) -> Result<usize, Error> {
         let free = async {
             let mut freed = 0;
             for object in self.held(client, |object| object.deletion_timestamp.is_some()).await? {
@@ -103,7 +108,7 @@ impl Retirement {
             }
             Ok(freed)
         };
-        within(patience, free).await
+        within(grace_period, free).await
     }
 
     /// The objects that have a finalizer of ours, of those that are meant.
@@ -119,13 +124,13 @@ impl Retirement {
         Ok(held)
     }
 
-    async fn release(&self, client: &Client, dry_run: bool) -> Result<Outcome, Error> {
+    async fn release(&self, client: &Client, dry_run: bool) -> Result<RetireOutcome, Error> {
         let definitions = definitions(client);
         let found = match self.ask(definitions.get_opt(&self.definition)).await {
             Ok(Some(found)) => found,
-            Ok(None) => return Ok(Outcome::Absent),
+            Ok(None) => return Ok(RetireOutcome::Absent),
             Err(Error::Api { source, .. }) if code(&source) == Some(403) => {
-                return Ok(Outcome::Unknown(to_user(&source, "uninstall needs get and patch")));
+                return Ok(RetireOutcome::Unknown(to_user(&source, "uninstall needs get and patch")));
             }
             Err(error) => return Err(error),
         };
@@ -135,7 +140,7 @@ impl Retirement {
             self.ask(definitions.patch(&self.definition, &params, &Patch::Merge(&patch))).await?;
         }
         let freed = self.free(client, &params).await?;
-        Ok(Outcome::Free { stopped, freed })
+        Ok(RetireOutcome::Free { stopped, freed })
     }
 
     /// Looks again until none is held: a controller may have been about to hold one.
@@ -218,7 +223,7 @@ fn stored_version_alone(definition: &Value) -> (Option<Value>, Vec<String>) {
     ((!stopped.is_empty()).then_some(patch), stopped)
 }
 
-impl Outcome {
+impl RetireOutcome {
     /// In words, as a line of the command.
     pub fn describe(&self, dry_run: bool) -> String {
         let Self::Free { stopped, freed } = self else { return "not found, nothing to do".to_owned() };
@@ -270,12 +275,12 @@ mod tests {
 
     #[test]
     fn the_outcome_is_told_in_one_line() {
-        let free = |stopped: &[&str], freed| Outcome::Free {
+        let free = |stopped: &[&str], freed| RetireOutcome::Free {
             stopped: stopped.iter().map(ToString::to_string).collect(),
             freed,
         };
         for (outcome, dry_run, told) in [
-            (Outcome::Absent, false, "not found, nothing to do"),
+            (RetireOutcome::Absent, false, "not found, nothing to do"),
             (free(&[], 0), false, "nothing of Outrider holds it"),
             (
                 free(&["v2"], 1),

@@ -19,12 +19,12 @@ pub enum Error {
     #[error("{}", .0.to_user("uninstall needs get and delete"))]
     Request(#[from] error::Error),
     /// It was deleted and stays.
-    #[error("{name}: it is being deleted and still there after {} s; finalizers hold it: {finalizers}", patience.as_secs())]
+    #[error("{name}: it is being deleted and still there after {} s; finalizers hold it: {finalizers}", grace_period.as_secs())]
     Held {
         /// Name of the configuration.
         name: &'static str,
         /// How long was waited.
-        patience: Duration,
+        grace_period: Duration,
         /// Who holds it.
         finalizers: String,
     },
@@ -32,7 +32,7 @@ pub enum Error {
 
 /// The outcome for a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum RemoveOutcome {
     /// There was none.
     Absent,
     /// It is gone; with a dry run, it would be.
@@ -42,14 +42,18 @@ pub enum Outcome {
     },
 }
 
-/// Removes a configuration and waits until it is gone, `patience` at most. With `dry_run` the API server checks the request and
+/// Removes a configuration and waits until it is gone, `grace_period` at most. With `dry_run` the API server checks the request and
 /// removes nothing.
 ///
 /// # Errors
 /// [`Error`] when it is still there.
-pub async fn remove<C: Configuration>(client: &Client, patience: Duration, dry_run: bool) -> Result<Outcome, Error> {
+pub async fn remove<C: Configuration>(
+    client: &Client,
+    grace_period: Duration,
+    dry_run: bool,
+) -> Result<RemoveOutcome, Error> {
     let api = Api::<C>::all(client.clone());
-    let Some(found) = get(&api).await? else { return Ok(Outcome::Absent) };
+    let Some(found) = get(&api).await? else { return Ok(RemoveOutcome::Absent) };
     let uid = found.meta().uid.clone();
     let process = found.entries().iter().find_map(|(_, config)| origin(config.url.as_deref()?));
     // One that was made meanwhile is another's.
@@ -61,7 +65,7 @@ pub async fn remove<C: Configuration>(client: &Client, patience: Duration, dry_r
         Err(error) => return Err(error::Error::api(C::NAME)(error).into()),
     }
     if dry_run {
-        return Ok(Outcome::Removed { process });
+        return Ok(RemoveOutcome::Removed { process });
     }
     let mut finalizers = Vec::new();
     let gone = async {
@@ -75,9 +79,9 @@ pub async fn remove<C: Configuration>(client: &Client, patience: Duration, dry_r
             sleep(POLL).await;
         }
     };
-    match timeout(patience, gone).await {
-        Ok(gone) => gone.map(|()| Outcome::Removed { process }),
-        Err(_) => Err(Error::Held { name: C::NAME, patience, finalizers: finalizers.join(", ") }),
+    match timeout(grace_period, gone).await {
+        Ok(gone) => gone.map(|()| RemoveOutcome::Removed { process }),
+        Err(_) => Err(Error::Held { name: C::NAME, grace_period, finalizers: finalizers.join(", ") }),
     }
 }
 

@@ -28,14 +28,14 @@ pub enum Error {
     NoDefinition,
     /// The set was not accepted.
     #[error("a SidecarSet was not accepted: {0}")]
-    Set(Answer),
+    Set(RequestFailure),
     /// The pod was refused.
     #[error("a pod in the namespace {namespace} was refused: {answer}")]
     Pod {
         /// Its namespace.
         namespace: String,
         /// What was said.
-        answer: Answer,
+        answer: RequestFailure,
     },
     /// The pod came back as it was sent.
     #[error(
@@ -51,7 +51,8 @@ pub enum Error {
 impl Error {
     /// Whether the API server got no answer from a webhook that it called for the set or the pod, so that it refused them.
     pub fn is_webhook_dead(&self) -> bool {
-        let (Self::Set(Answer::Refused(said)) | Self::Pod { answer: Answer::Refused(said), .. }) = self else {
+        let (Self::Set(RequestFailure::Refused(said)) | Self::Pod { answer: RequestFailure::Refused(said), .. }) = self
+        else {
             return false;
         };
         // k8s.io/apiserver/pkg/admission/plugin/webhook: ErrCallingWebhook.
@@ -60,13 +61,13 @@ impl Error {
 
     /// Whether the API server gave no answer, so that nothing is known about injection.
     pub const fn is_unreachable(&self) -> bool {
-        matches!(self, Self::Set(Answer::Failed(_)) | Self::Pod { answer: Answer::Failed(_), .. })
+        matches!(self, Self::Set(RequestFailure::Failed(_)) | Self::Pod { answer: RequestFailure::Failed(_), .. })
     }
 }
 
 /// Why a request failed.
 #[derive(Debug, thiserror::Error)]
-pub enum Answer {
+pub enum RequestFailure {
     /// The API server refused, in its own words.
     #[error("{0}")]
     Refused(String),
@@ -78,21 +79,21 @@ pub enum Answer {
     Failed(Box<kube::Error>),
 }
 
-/// Creates a set, asks for a pod in the namespace until it comes back injected, `patience` at most, and removes the set. The pod is
+/// Creates a set, asks for a pod in the namespace until it comes back injected, `grace_period` at most, and removes the set. The pod is
 /// asked for as a dry run: it goes through admission and is not stored. `suffix` makes the set one of its own. Returns the set's name.
 ///
 /// # Errors
 /// [`Error`].
-pub async fn verify(client: &Client, namespace: &str, suffix: &str, patience: Duration) -> Result<String, Error> {
+pub async fn verify(client: &Client, namespace: &str, suffix: &str, grace_period: Duration) -> Result<String, Error> {
     let kind = ApiResource::erase::<SidecarSetResource>(&());
     let sets = Api::<DynamicObject>::all_with(client.clone(), &kind);
     let name = format!("{CONTAINER}-{suffix}");
-    let end = Instant::now() + patience;
+    let end = Instant::now() + grace_period;
     let set = object(&kind, &name, &set(&name, namespace));
     loop {
         let error = match answered(sets.create(&posting(VERIFY), &set)).await {
             Ok(_) => break,
-            Err(Answer::NotFound(_)) => Error::NoDefinition,
+            Err(RequestFailure::NotFound(_)) => Error::NoDefinition,
             Err(answer) => Error::Set(answer),
         };
         if Instant::now() > end {
@@ -125,12 +126,12 @@ async fn ask(client: &Client, name: &str, namespace: &str, end: Instant) -> Resu
     }
 }
 
-async fn answered<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, Answer> {
+async fn answered<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, RequestFailure> {
     match request.await {
         Ok(answer) => Ok(answer),
-        Err(kube::Error::Api(status)) if status.code == 404 => Err(Answer::NotFound(status.message)),
-        Err(error @ kube::Error::Api(_)) => Err(Answer::Refused(to_user(&error, NEEDS))),
-        Err(error) => Err(Answer::Failed(Box::new(error))),
+        Err(kube::Error::Api(status)) if status.code == 404 => Err(RequestFailure::NotFound(status.message)),
+        Err(error @ kube::Error::Api(_)) => Err(RequestFailure::Refused(to_user(&error, NEEDS))),
+        Err(error) => Err(RequestFailure::Failed(Box::new(error))),
     }
 }
 

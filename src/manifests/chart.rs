@@ -11,7 +11,7 @@ use crate::kinds::{Kinds, product, workshop};
 use crate::manifests::guard::{ACTIONS, Guard};
 use crate::manifests::rbac::Rbac;
 use crate::manifests::user_roles::user_roles;
-use crate::manifests::webhooks::{PodFailurePolicy, Settings, Target, WebhookEntry, mutating, validating};
+use crate::manifests::webhooks::{PodFailurePolicy, Settings, WebhookEntry, WebhookTarget, mutating, validating};
 use crate::names::APP;
 use crate::registry::registry;
 use engine::snapshot::Exclusion;
@@ -23,7 +23,7 @@ const NAMESPACE: &str = "outrider-system";
 pub fn files() -> Vec<(String, Value)> {
     let exclusion = Exclusion::new(NAMESPACE, []);
     let settings = Settings {
-        target: Target::Service { namespace: NAMESPACE.to_owned() },
+        target: WebhookTarget::Service { namespace: NAMESPACE.to_owned() },
         ca_bundle: None,
         exclusion: &exclusion,
         pod_failure_policy: PodFailurePolicy::Fail,
@@ -53,7 +53,7 @@ fn suffix(name: &str) -> &str {
 struct Part {
     rules: Vec<Value>,
     roles: Vec<ClusterRole>,
-    hooks: Vec<WebhookEntry>,
+    entries: Vec<WebhookEntry>,
 }
 
 impl Part {
@@ -62,14 +62,14 @@ impl Part {
         Self {
             rules: rules.iter().map(|rule| json!(rule)).collect(),
             roles: user_roles(kinds),
-            hooks: WebhookEntry::all(&registry(kinds)),
+            entries: WebhookEntry::all(&registry(kinds)),
         }
     }
 
     fn without(mut self, other: &Self) -> Self {
         self.rules.retain(|rule| !other.rules.contains(rule));
         self.roles.retain(|role| !other.roles.contains(role));
-        self.hooks.retain(|hook| !other.hooks.contains(hook));
+        self.entries.retain(|entry| !other.entries.contains(entry));
         self
     }
 
@@ -78,8 +78,8 @@ impl Part {
             "definitions": definitions,
             "rules": self.rules,
             "userRoles": self.roles.iter().map(user_role).collect::<Vec<_>>(),
-            "mutating": mutating(&self.hooks, settings).webhooks,
-            "validating": validating(&self.hooks, settings).webhooks,
+            "mutating": mutating(&self.entries, settings).webhooks,
+            "validating": validating(&self.entries, settings).webhooks,
         })
     }
 }

@@ -13,7 +13,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 use serde_json::{Value, json};
 
 use self::settings::requirement_of;
-pub use self::settings::{PodFailurePolicy, Settings, Target};
+pub use self::settings::{PodFailurePolicy, Settings, WebhookTarget};
 use crate::manifests::metadata;
 use crate::names::{MUTATING, ON_DEMAND_MUTATING, ON_DEMAND_VALIDATING, VALIDATING};
 use engine::demand::Demand;
@@ -37,12 +37,12 @@ pub struct WebhookEntry {
 impl WebhookEntry {
     /// The entries of a registry, in its order.
     pub fn all<W: 'static>(registry: &Registry<W>) -> Vec<Self> {
-        let hook = |entry: &admission::registry::Entry<W>| Self {
+        let webhook = |entry: &admission::registry::Entry<W>| Self {
             phase: entry.phase,
             rule: entry.rule,
             path: entry.path.clone(),
         };
-        registry.entries().iter().map(hook).collect()
+        registry.entries().iter().map(webhook).collect()
     }
 
     /// Names of the definitions of which one must exist for the entry to have something to serve; empty where none is needed.
@@ -60,14 +60,14 @@ impl WebhookEntry {
 }
 
 /// The `MutatingWebhookConfiguration`. Entries that exist on demand are not in it.
-pub fn mutating(hooks: &[WebhookEntry], settings: &Settings<'_>) -> MutatingWebhookConfiguration {
-    let webhooks = always(hooks, Phase::Mutating).map(|hook| mutating_entry(hook, settings)).collect();
+pub fn mutating(entries: &[WebhookEntry], settings: &Settings<'_>) -> MutatingWebhookConfiguration {
+    let webhooks = always(entries, Phase::Mutating).map(|webhook| mutating_entry(webhook, settings)).collect();
     MutatingWebhookConfiguration { metadata: metadata(MUTATING), webhooks: Some(webhooks) }
 }
 
 /// The `ValidatingWebhookConfiguration`. Entries that exist on demand are not in it.
-pub fn validating(hooks: &[WebhookEntry], settings: &Settings<'_>) -> ValidatingWebhookConfiguration {
-    let webhooks = always(hooks, Phase::Validating).map(|hook| validating_entry(hook, settings)).collect();
+pub fn validating(entries: &[WebhookEntry], settings: &Settings<'_>) -> ValidatingWebhookConfiguration {
+    let webhooks = always(entries, Phase::Validating).map(|webhook| validating_entry(webhook, settings)).collect();
     ValidatingWebhookConfiguration { metadata: metadata(VALIDATING), webhooks: Some(webhooks) }
 }
 
@@ -83,13 +83,13 @@ pub fn on_demand() -> (MutatingWebhookConfiguration, ValidatingWebhookConfigurat
 pub fn demanded(demand: &Demand, settings: &Settings<'_>) -> Value {
     let Demand { phase, rule, .. } = demand;
     let rule = Rule { failure_policy: demand.failure_policy, timeout_seconds: demand.timeout_seconds, ..*rule };
-    let hook = WebhookEntry { phase: *phase, path: rule.path(*phase), rule };
+    let webhook = WebhookEntry { phase: *phase, path: rule.path(*phase), rule };
     let mut exclusion = settings.exclusion.clone();
     exclusion.namespaces.extend(demand.excluded_namespaces.iter().cloned());
     let settings = Settings { exclusion: &exclusion, ..settings.clone() };
     let mut entry = match phase {
-        Phase::Mutating => json!(mutating_entry(&hook, &settings)),
-        Phase::Validating => json!(validating_entry(&hook, &settings)),
+        Phase::Mutating => json!(mutating_entry(&webhook, &settings)),
+        Phase::Validating => json!(validating_entry(&webhook, &settings)),
     };
     entry["name"] = demand.name.as_str().into();
     if let Some(namespaces) = &demand.namespaces {
@@ -100,43 +100,43 @@ pub fn demanded(demand: &Demand, settings: &Settings<'_>) -> Value {
     }
     let own = demand.match_conditions.iter().map(|(name, expression)| json!({"name": name, "expression": expression}));
     let conditions: Vec<Value> =
-        match_conditions(&hook.rule).iter().flatten().map(|one| json!(one)).chain(own).collect();
+        match_conditions(&webhook.rule).iter().flatten().map(|one| json!(one)).chain(own).collect();
     if !conditions.is_empty() {
         entry["matchConditions"] = conditions.into();
     }
     entry
 }
 
-fn always(hooks: &[WebhookEntry], phase: Phase) -> impl Iterator<Item = &WebhookEntry> {
-    hooks.iter().filter(move |hook| hook.phase == phase && !hook.rule.on_demand)
+fn always(entries: &[WebhookEntry], phase: Phase) -> impl Iterator<Item = &WebhookEntry> {
+    entries.iter().filter(move |webhook| webhook.phase == phase && !webhook.rule.on_demand)
 }
 
 /// An entry of one of the two types, which differ in the fields named.
 macro_rules! entry {
-    ($type:ident, $hook:expr, $settings:expr $(, $field:ident: $value:expr)*) => {
+    ($type:ident, $webhook:expr, $settings:expr $(, $field:ident: $value:expr)*) => {
         $type {
-            name: $hook.rule.name.to_owned(),
+            name: $webhook.rule.name.to_owned(),
             admission_review_versions: vec!["v1".to_owned()],
-            client_config: $settings.client_config(&$hook.path),
-            failure_policy: Some($settings.failure_policy(&$hook.rule)),
-            match_policy: Some(match_policy(&$hook.rule)),
-            namespace_selector: $settings.namespace_selector(&$hook.rule),
-            match_conditions: match_conditions(&$hook.rule),
-            rules: Some(rules(&$hook.rule)),
+            client_config: $settings.client_config(&$webhook.path),
+            failure_policy: Some($settings.failure_policy(&$webhook.rule)),
+            match_policy: Some(match_policy(&$webhook.rule)),
+            namespace_selector: $settings.namespace_selector(&$webhook.rule),
+            match_conditions: match_conditions(&$webhook.rule),
+            rules: Some(rules(&$webhook.rule)),
             side_effects: "None".to_owned(),
-            timeout_seconds: Some(i32::from($hook.rule.timeout_seconds)),
+            timeout_seconds: Some(i32::from($webhook.rule.timeout_seconds)),
             $($field: $value,)*
             ..$type::default()
         }
     };
 }
 
-fn mutating_entry(hook: &WebhookEntry, settings: &Settings<'_>) -> MutatingWebhook {
-    entry!(MutatingWebhook, hook, settings, reinvocation_policy: Some("IfNeeded".to_owned()))
+fn mutating_entry(webhook: &WebhookEntry, settings: &Settings<'_>) -> MutatingWebhook {
+    entry!(MutatingWebhook, webhook, settings, reinvocation_policy: Some("IfNeeded".to_owned()))
 }
 
-fn validating_entry(hook: &WebhookEntry, settings: &Settings<'_>) -> ValidatingWebhook {
-    entry!(ValidatingWebhook, hook, settings)
+fn validating_entry(webhook: &WebhookEntry, settings: &Settings<'_>) -> ValidatingWebhook {
+    entry!(ValidatingWebhook, webhook, settings)
 }
 
 fn match_policy(rule: &Rule) -> String {

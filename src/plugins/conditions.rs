@@ -12,7 +12,7 @@ use engine::plugins::endpoints::entries::{self, PluginEntry};
 use engine::plugins::index::PluginIndex;
 use engine::snapshot::plugins::PluginRecord;
 
-use super::statuses::{self, Facts, PENDING, not_seen};
+use super::statuses::{self, PENDING, StatementFacts, not_seen};
 use crate::controller::conditions::Statement;
 use crate::image_policy::BackendState;
 
@@ -52,7 +52,7 @@ pub struct Asked<'f> {
 }
 
 /// Whether the API server calls for it.
-pub fn programmed(record: &PluginRecord, facts: &Facts, asked: &Asked<'_>) -> Statement {
+pub fn programmed(record: &PluginRecord, facts: &StatementFacts, asked: &Asked<'_>) -> Statement {
     statuses::programmed(record, |plugin| {
         if plugin.mode == Mode::Off {
             return (false, "Off", "spec.mode is Off.".to_owned());
@@ -66,7 +66,7 @@ pub fn programmed(record: &PluginRecord, facts: &Facts, asked: &Asked<'_>) -> St
 }
 
 /// What is missing for the API server to call.
-fn missing(plugin: &CompiledPlugin, facts: &Facts, needed: &[PluginEntry]) -> Option<String> {
+fn missing(plugin: &CompiledPlugin, facts: &StatementFacts, needed: &[PluginEntry]) -> Option<String> {
     if facts.snapshot.plugins.get(&plugin.name).is_none_or(|known| **known != *plugin) {
         return Some(not_seen());
     }
@@ -137,7 +137,7 @@ fn without_backend(
 }
 
 /// That the API server calls, and what of the object does not hold while Outrider does not answer.
-fn called(plugin: &CompiledPlugin, facts: &Facts, needed: &[PluginEntry]) -> String {
+fn called(plugin: &CompiledPlugin, facts: &StatementFacts, needed: &[PluginEntry]) -> String {
     let mut message = "The API server calls Outrider for what the plugin decides.".to_owned();
     let of_pods = plugin.plugin.is_of_pods();
     if of_pods {
@@ -180,7 +180,7 @@ pub fn contradicted(found: Option<&Vec<String>>) -> Statement {
 #[cfg(test)]
 mod tests {
     use engine::plugins::endpoints::entries;
-    use engine::sidecarset::narrowing::Rule;
+    use engine::sidecarset::narrowing::NarrowingRule;
     use engine::snapshot::builder::SnapshotBuilder;
     use engine::snapshot::{Exclusion, Snapshot};
     use jiff::Timestamp;
@@ -193,13 +193,13 @@ mod tests {
     use crate::watch::in_order::InOrder;
 
     fn table(objects: &[(&str, Value)]) -> (Snapshot, Vec<Arc<PluginRecord>>) {
-        let (mut feed, target) = (SnapshotBuilder::new(Exclusion::default(), true), arc_swap::ArcSwap::default());
+        let (mut builder, target) = (SnapshotBuilder::new(Exclusion::default(), true), arc_swap::ArcSwap::default());
         for (name, spec) in objects {
             let object = json!({"metadata": {"name": name, "uid": name, "generation": 1}, "spec": spec});
-            feed.collections.plugins.apply(&serde_json::from_value(object).unwrap());
+            builder.collections.plugins.apply(&serde_json::from_value(object).unwrap());
         }
-        feed.publish(&target);
-        (Snapshot::clone(&target.load()), feed.collections.plugins.collection().table().all())
+        builder.publish(&target);
+        (Snapshot::clone(&target.load()), builder.collections.plugins.collection().table().all())
     }
 
     type Change = fn(&mut Case);
@@ -225,7 +225,7 @@ mod tests {
         }
 
         fn programmed(&self) -> Statement {
-            let facts = Facts {
+            let facts = StatementFacts {
                 snapshot: Arc::new(self.snapshot.clone()),
                 in_order: self.in_order.clone(),
                 of_pods: self.of_pods.clone(),
@@ -243,7 +243,7 @@ mod tests {
         let cases: [(Change, &str); 4] = [
             (|case| case.snapshot = Snapshot::default(), "has not seen"),
             (|case| case.in_order = InOrder::default(), "limitpodhardantiaffinitytopology.policy.outrider.dev"),
-            (|case| case.coverage = Coverage::Known(Rule::of([])), "does not cover all pods"),
+            (|case| case.coverage = Coverage::Known(NarrowingRule::of([])), "does not cover all pods"),
             (|case| case.of_pods.fault = Some("It is not there.".to_owned()), "It is not there."),
         ];
         for (change, part) in cases {

@@ -38,7 +38,7 @@ impl Statuses for PluginStatuses {
     const KIND: &'static str = KIND;
 
     async fn pass(&mut self, keeper: &mut Keeper) -> Result<Option<Duration>, Error> {
-        let records = keeper.world.plugin_table.all();
+        let records = keeper.model.plugin_table.all();
         if records.is_empty() {
             return Ok(None);
         }
@@ -62,7 +62,7 @@ async fn backends(keeper: &Keeper, records: &[Arc<PluginRecord>]) -> BTreeMap<St
     let mut found = BTreeMap::new();
     for settings in records.iter().filter_map(|record| Some(&record.compiled.as_ref()?.settings)) {
         if let Settings::ImagePolicy(ImagePolicy { backend, .. }) = settings {
-            found.insert(backend.name.clone(), keeper.world.images.state(&backend.name).await);
+            found.insert(backend.name.clone(), keeper.model.images.state(&backend.name).await);
         }
     }
     found

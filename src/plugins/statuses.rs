@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use engine::demand::Demand;
-use engine::sidecarset::narrowing::Rule;
+use engine::sidecarset::narrowing::NarrowingRule;
 use engine::snapshot::Snapshot;
 use engine::snapshot::policies::Record;
 use jiff::Timestamp;
@@ -58,26 +58,26 @@ pub trait Statuses: Send {
 ///
 /// It reads what decisions read, and has no watch of its own: a cluster without the definition has no objects, and no fault.
 pub async fn keep<S: Statuses>(context: Context, mut statuses: S) {
-    let Context { client, metrics, term, world, coverage, mut in_order, .. } = context;
+    let Context { client, metrics, term, model, coverage, mut in_order, .. } = context;
     let mut keeper =
-        Keeper { entries: EntryReader::new(client.clone()), client, world, coverage, in_order: in_order.clone() };
+        Keeper { entries: EntryReader::new(client.clone()), client, model, coverage, in_order: in_order.clone() };
     let work = async {
-        keeper.world.published().await;
-        let (mut publications, counted) = (keeper.world.publications(), metrics.controller(S::NAME));
-        let mut backends = keeper.world.images.changes();
-        let mut trouble = LogThrottle::default();
+        keeper.model.published().await;
+        let (mut publications, counted) = (keeper.model.publications(), metrics.controller(S::NAME));
+        let mut backends = keeper.model.images.changes();
+        let mut throttle = LogThrottle::default();
         loop {
             let begun = Instant::now();
             let pause = match statuses.pass(&mut keeper).await {
                 Ok(pause) => {
-                    trouble.over();
+                    throttle.over();
                     if pause.is_some() {
                         counted.reconciled(ReconcileResult::success, begun.elapsed());
                     }
                     pause.unwrap_or(LATER)
                 }
                 Err(error) => {
-                    if trouble.is_news(&error) {
+                    if throttle.is_news(&error) {
                         tracing::warn!(%error, "The status of {}s cannot be written, trying again", S::KIND);
                     }
                     counted.reconciled(ReconcileResult::error, begun.elapsed());
@@ -120,13 +120,13 @@ pub struct Keeper {
     client: Client,
     entries: EntryReader,
     /// What decisions read.
-    pub world: ReadModel,
+    pub model: ReadModel,
     coverage: Receiver<Coverage>,
     in_order: Receiver<InOrder>,
 }
 
 /// What the statements about an object follow from.
-pub struct Facts {
+pub struct StatementFacts {
     /// What decisions are taken from.
     pub snapshot: Arc<Snapshot>,
     /// The on-demand entries that the API server has.
@@ -142,10 +142,10 @@ impl Keeper {
     ///
     /// # Errors
     /// What the API server says about the entries of pods.
-    pub async fn facts(&mut self) -> Result<Facts, Error> {
+    pub async fn facts(&mut self) -> Result<StatementFacts, Error> {
         let of_pods = in_time(self.entries.read()).await?;
-        Ok(Facts {
-            snapshot: self.world.snapshot.load_full(),
+        Ok(StatementFacts {
+            snapshot: self.model.snapshot.load_full(),
             in_order: self.in_order.borrow().clone(),
             of_pods,
             coverage: self.coverage.borrow().clone(),
@@ -162,7 +162,7 @@ impl Keeper {
         manager: &str,
         records: &[Arc<Record<C>>],
         demands: fn(&Snapshot) -> Vec<Demand>,
-        programmed: fn(&Record<C>, &Facts, &[Demand]) -> Statement,
+        programmed: fn(&Record<C>, &StatementFacts, &[Demand]) -> Statement,
     ) -> Result<Option<Duration>, Error>
     where
         R: Resource<DynamicType = (), Scope = ClusterResourceScope> + Clone + Debug + DeserializeOwned,
@@ -267,10 +267,10 @@ pub fn not_seen() -> String {
     "The leader has not seen this form of the object yet.".to_owned()
 }
 
-impl Facts {
+impl StatementFacts {
     /// Why the API server does not call for all new pods.
     pub fn lacks_pods(&self) -> Option<String> {
-        if matches!(&self.coverage, Coverage::Known(rule) if !rule.covers(&Rule::Wide)) {
+        if matches!(&self.coverage, Coverage::Known(rule) if !rule.covers(&NarrowingRule::Wide)) {
             return Some("The match condition of the entries of pods does not cover all pods yet.".to_owned());
         }
         self.of_pods.fault.clone()

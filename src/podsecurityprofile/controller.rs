@@ -13,7 +13,7 @@ use futures::future::BoxFuture;
 use crate::controller::Context;
 use crate::controller::conditions::Statement;
 use crate::field_managers::POD_SECURITY_PROFILE;
-use crate::plugins::statuses::{self, Error, Facts, Keeper, PENDING, Statuses, keep, not_seen};
+use crate::plugins::statuses::{self, Error, Keeper, PENDING, StatementFacts, Statuses, keep, not_seen};
 use crate::watch::PodSecurityProfileResource;
 
 /// Name of the controller in logs, metrics and the flag `--controllers`.
@@ -31,7 +31,7 @@ impl Statuses for ProfileStatuses {
     const KIND: &'static str = KIND;
 
     async fn pass(&mut self, keeper: &mut Keeper) -> Result<Option<Duration>, Error> {
-        let records = keeper.world.profile_table.all();
+        let records = keeper.model.profile_table.all();
         keeper
             .write_programmed::<PodSecurityProfileResource, _>(POD_SECURITY_PROFILE, &records, demands, programmed)
             .await
@@ -39,7 +39,7 @@ impl Statuses for ProfileStatuses {
 }
 
 /// Whether the API server calls for it. `needed` is every on-demand entry of profiles.
-fn programmed(record: &ProfileRecord, facts: &Facts, needed: &[Demand]) -> Statement {
+fn programmed(record: &ProfileRecord, facts: &StatementFacts, needed: &[Demand]) -> Statement {
     statuses::programmed(record, |profile| {
         if let Some(what) = missing(profile, facts, needed) {
             return (false, PENDING, what);
@@ -50,7 +50,7 @@ fn programmed(record: &ProfileRecord, facts: &Facts, needed: &[Demand]) -> State
 }
 
 /// What is missing for the API server to call.
-fn missing(profile: &CompiledProfile, facts: &Facts, needed: &[Demand]) -> Option<String> {
+fn missing(profile: &CompiledProfile, facts: &StatementFacts, needed: &[Demand]) -> Option<String> {
     if facts.snapshot.security_profiles.get(&profile.name).is_none_or(|known| **known != *profile) {
         return Some(not_seen());
     }
@@ -70,25 +70,25 @@ mod tests {
     use crate::watch::coverage::Coverage;
 
     /// The record and the facts of one profile, with every entry as it should be.
-    fn case(user: &str) -> (Arc<ProfileRecord>, Facts) {
-        let (mut feed, target) = (SnapshotBuilder::new(Exclusion::default(), true), arc_swap::ArcSwap::default());
+    fn case(user: &str) -> (Arc<ProfileRecord>, StatementFacts) {
+        let (mut builder, target) = (SnapshotBuilder::new(Exclusion::default(), true), arc_swap::ArcSwap::default());
         let any = json!({"rule": "RunAsAny"});
         let spec: Value =
             json!({"runAsUser": {"rule": user}, "seLinux": any, "fsGroup": any, "supplementalGroups": any});
         let object = json!({"metadata": {"name": "a", "uid": "a", "generation": 1}, "spec": spec});
-        feed.collections.security_profiles.apply(&serde_json::from_value(object).unwrap());
-        feed.publish(&target);
-        let record = feed.collections.security_profiles.collection().table().all().remove(0);
+        builder.collections.security_profiles.apply(&serde_json::from_value(object).unwrap());
+        builder.publish(&target);
+        let record = builder.collections.security_profiles.collection().table().all().remove(0);
         let snapshot = target.load_full();
         let (in_order, of_pods) = (Arc::new(demands(&snapshot)), crate::plugins::statuses::PodEntries::default());
-        (record, Facts { snapshot, in_order, of_pods, coverage: Coverage::Off })
+        (record, StatementFacts { snapshot, in_order, of_pods, coverage: Coverage::Off })
     }
 
-    fn said(record: &ProfileRecord, facts: &Facts) -> Statement {
+    fn said(record: &ProfileRecord, facts: &StatementFacts) -> Statement {
         programmed(record, facts, &demands(&facts.snapshot))
     }
 
-    type Change = fn(&mut Facts);
+    type Change = fn(&mut StatementFacts);
 
     #[test]
     fn programmed_is_true_once_every_entry_that_profiles_need_is_as_it_should_be() {

@@ -3,7 +3,7 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomResourceDefinition, JSONSchemaProps};
 
 use crate::crd::schema::{
-    Field, atomic_list, between, condition_column, flag, int32, int64, label_selector, object, requiring, root,
+    FieldSchema, atomic_list, between, condition_column, flag, int32, int64, label_selector, object, requiring, root,
     short_text, status_of_conditions,
 };
 use crate::crd::{Definition, Scope};
@@ -48,7 +48,7 @@ fn texts(item: &str, description: &str) -> JSONSchemaProps {
     list(short_text(MAX_BYTES, item), description)
 }
 
-fn namespaces() -> [Field; 1] {
+fn namespaces() -> [FieldSchema; 1] {
     let description =
         "Namespaces, by their labels. Default: all but those that Outrider leaves alone, which are never among them.";
     [("namespaceSelector", label_selector(description))]
@@ -65,7 +65,7 @@ fn ids(description: &str, rules: &str) -> JSONSchemaProps {
     requiring(&["rule"], object(description, [("rule", short_text(64, rules)), ("ranges", ranges)]))
 }
 
-fn identities() -> [Field; 5] {
+fn identities() -> [FieldSchema; 5] {
     let part = |description: &str| short_text(MAX_BYTES, description);
     let label = object(
         "The label of MustRunAs.",
@@ -83,7 +83,7 @@ fn identities() -> [Field; 5] {
     ]
 }
 
-fn privileges() -> [Field; 7] {
+fn privileges() -> [FieldSchema; 7] {
     let capability = "A capability.";
     [
         ("privileged", flag("Whether containers may be privileged. Default: false.")),
@@ -102,7 +102,7 @@ fn privileges() -> [Field; 7] {
     ]
 }
 
-fn of_nodes() -> [Field; 8] {
+fn of_nodes() -> [FieldSchema; 8] {
     let classes = object(
         "Which RuntimeClasses pods may have. Default: any.",
         [
@@ -123,7 +123,7 @@ fn of_nodes() -> [Field; 8] {
     ]
 }
 
-fn volumes() -> [Field; 4] {
+fn volumes() -> [FieldSchema; 4] {
     let path = object(
         "A path.",
         [
@@ -141,7 +141,7 @@ fn volumes() -> [Field; 4] {
     ]
 }
 
-fn profiles() -> [Field; 4] {
+fn profiles() -> [FieldSchema; 4] {
     let profile = "runtime/default, unconfined, or localhost/ and the name of a profile.";
     [
         ("allowedSeccompProfiles", texts(profile, "seccomp profiles. * is any. Default: pods may name none.")),

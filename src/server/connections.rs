@@ -45,7 +45,7 @@ pub struct Activity {
 pub struct ConnectionSlot {
     /// The state of the connection that the others see.
     pub activity: Arc<Activity>,
-    crowd: Arc<ConnectionLimiter>,
+    limiter: Arc<ConnectionLimiter>,
     _permit: OwnedSemaphorePermit,
 }
 
@@ -72,7 +72,7 @@ impl ConnectionLimiter {
         };
         let activity = Arc::new(Activity::new(number, self.start));
         self.seated().insert(number, Arc::clone(&activity));
-        ConnectionSlot { activity, crowd: Arc::clone(self), _permit: permit }
+        ConnectionSlot { activity, limiter: Arc::clone(self), _permit: permit }
     }
 
     fn seated(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Activity>>> {
@@ -90,7 +90,7 @@ impl ConnectionLimiter {
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        self.crowd.seated().remove(&self.activity.number);
+        self.limiter.seated().remove(&self.activity.number);
     }
 }
 
@@ -160,47 +160,47 @@ impl Drop for Asking<'_> {
 mod tests {
     use super::*;
 
-    fn after(crowd: &ConnectionLimiter, seconds: u64) -> Instant {
-        crowd.start + Duration::from_secs(seconds)
+    fn after(limiter: &ConnectionLimiter, seconds: u64) -> Instant {
+        limiter.start + Duration::from_secs(seconds)
     }
 
     /// Who is still there after one was given up.
-    fn left(crowd: &ConnectionLimiter, now: Instant) -> Vec<u64> {
-        crowd.give_up_one(now);
-        crowd.seated().keys().copied().collect()
+    fn left(limiter: &ConnectionLimiter, now: Instant) -> Vec<u64> {
+        limiter.give_up_one(now);
+        limiter.seated().keys().copied().collect()
     }
 
     #[tokio::test]
     async fn who_never_asked_goes_first_then_who_was_silent_longest_and_who_is_busy_stays() {
-        let crowd = ConnectionLimiter::new(9);
+        let limiter = ConnectionLimiter::new(9);
         let mut places = Vec::new();
         for number in 1..=5 {
-            places.push(crowd.seat(number).await);
+            places.push(limiter.seat(number).await);
         }
         let busy = places[0].activity.ask();
         for (place, second) in [(1, 30), (2, 20)] {
             drop(places[place].activity.ask());
-            places[place].activity.touch(after(&crowd, second));
+            places[place].activity.touch(after(&limiter, second));
         }
-        busy.0.touch(after(&crowd, 40));
-        let now = after(&crowd, 40);
-        assert_eq!(left(&crowd, now), [1, 2, 3, 5], "the older of those that never asked");
-        assert_eq!(left(&crowd, now), [1, 2, 3]);
-        assert_eq!(left(&crowd, now), [1, 2], "the one that is silent for longer");
-        assert_eq!(left(&crowd, now), [1]);
-        assert_eq!(left(&crowd, now), [1], "it is about to be answered");
-        assert_eq!(left(&crowd, after(&crowd, 42)), [0; 0], "its body never comes");
+        busy.0.touch(after(&limiter, 40));
+        let now = after(&limiter, 40);
+        assert_eq!(left(&limiter, now), [1, 2, 3, 5], "the older of those that never asked");
+        assert_eq!(left(&limiter, now), [1, 2, 3]);
+        assert_eq!(left(&limiter, now), [1, 2], "the one that is silent for longer");
+        assert_eq!(left(&limiter, now), [1]);
+        assert_eq!(left(&limiter, now), [1], "it is about to be answered");
+        assert_eq!(left(&limiter, after(&limiter, 42)), [0; 0], "its body never comes");
     }
 
     #[tokio::test]
     async fn a_place_is_free_again_when_it_is_dropped() {
-        let crowd = ConnectionLimiter::new(1);
-        drop(crowd.seat(1).await);
-        let second = crowd.seat(2).await;
-        assert_eq!(crowd.seated().len(), 1);
+        let limiter = ConnectionLimiter::new(1);
+        drop(limiter.seat(1).await);
+        let second = limiter.seat(2).await;
+        assert_eq!(limiter.seated().len(), 1);
         let newcomer = tokio::spawn({
-            let crowd = Arc::clone(&crowd);
-            async move { crowd.seat(3).await.activity.number }
+            let limiter = Arc::clone(&limiter);
+            async move { limiter.seat(3).await.activity.number }
         });
         second.activity.given_up().await;
         drop(second);

@@ -42,7 +42,7 @@ pub(super) enum Answered {
 /// What a decision is made with; it can be made in any thread.
 pub(super) struct Decision<W> {
     pub(super) registry: Arc<Registry<W>>,
-    pub(super) world: Arc<ArcSwap<W>>,
+    pub(super) snapshot: Arc<ArcSwap<W>>,
     pub(super) target: Target,
     pub(super) panics: Counter,
 }
@@ -50,14 +50,14 @@ pub(super) struct Decision<W> {
 impl<W: Send + Sync + 'static> Decision<W> {
     pub(super) fn decide(&self, body: &[u8], answers: &Answers, deadline: Instant) -> Result<Answered, Refusal> {
         let is_over = || Instant::now() > deadline;
-        let patience = Deadline::until(&is_over);
+        let limit = Deadline::until(&is_over);
         // What the closure leaves behind is not read again: the snapshot is immutable, the body is dropped.
         let caught = catch_unwind(AssertUnwindSafe(|| match self.target {
-            Target::Conversion => self.registry.convert_within(body, patience).map(Answered::Conversion),
+            Target::Conversion => self.registry.convert_within(body, limit).map(Answered::Conversion),
             Target::Endpoint(index) => {
                 let entry: &Entry<W> = self.registry.entries().get(index).ok_or(Unserved::Fault)?;
-                let world = self.world.load();
-                entry.endpoint.answer_with(body, &world, answers, patience).map(Answered::Review)
+                let snapshot = self.snapshot.load();
+                entry.endpoint.answer_with(body, &snapshot, answers, limit).map(Answered::Review)
             }
         }));
         let unserved = match caught {

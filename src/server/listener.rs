@@ -20,7 +20,7 @@ where
     F: Future<Output = ()> + Send + 'static,
     S: Fn(TcpStream, ConnectionSlot) -> F,
 {
-    let crowd = ConnectionLimiter::new(connections);
+    let limiter = ConnectionLimiter::new(connections);
     let tasks = TaskTracker::new();
     let accepting = async {
         let mut number = 0;
@@ -28,7 +28,7 @@ where
             match listener.accept().await {
                 Ok((stream, _peer)) => {
                     number += 1;
-                    let place = crowd.seat(number).await;
+                    let place = limiter.seat(number).await;
                     tasks.spawn(serve(stream, place));
                 }
                 Err(error) if concerns_one_connection(&error) => {}

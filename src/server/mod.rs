@@ -59,7 +59,7 @@ use tls::Acceptor;
 
 /// Where and how to listen.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct ServerOptions {
     /// The webhook port.
     pub webhook: BindAddress,
     /// The port of the probes.
@@ -77,11 +77,11 @@ pub struct Options {
 }
 
 /// What the server serves from, shared with the code that updates it.
-pub struct Feeds<W> {
+pub struct Sources<W> {
     /// The endpoints.
     pub registry: Arc<Registry<W>>,
     /// What they decide from; replaced as a whole.
-    pub world: Arc<ArcSwap<W>>,
+    pub snapshot: Arc<ArcSwap<W>>,
     /// Where the certificate comes from.
     pub resolver: Arc<Resolver>,
     /// The gates.
@@ -138,7 +138,7 @@ pub struct Server<W> {
     acceptor: Acceptor,
     client_ca: Option<FollowClientCa>,
     scraping: Option<TlsAcceptor>,
-    feeds: Feeds<W>,
+    sources: Sources<W>,
     probes: ProbePaths,
     limits: Limits,
     listening: Option<Gate>,
@@ -160,30 +160,30 @@ impl<W: Send + Sync + 'static> Server<W> {
     ///
     /// # Errors
     /// [`ServerError`] when a port is taken or TLS cannot be set up.
-    pub async fn bind(options: Options, feeds: Feeds<W>) -> Result<Self, ServerError> {
-        let resolver = Arc::clone(&feeds.resolver);
-        let scraping = match &feeds.scrapers {
-            Some(_) => Some(TlsAcceptor::from(Arc::new(tls::server_config(feeds.resolver.clone(), None, false)?))),
+    pub async fn bind(options: ServerOptions, sources: Sources<W>) -> Result<Self, ServerError> {
+        let resolver = Arc::clone(&sources.resolver);
+        let scraping = match &sources.scrapers {
+            Some(_) => Some(TlsAcceptor::from(Arc::new(tls::server_config(sources.resolver.clone(), None, false)?))),
             None => None,
         };
         let (acceptor, client_ca) = match options.client_ca {
             None => (Acceptor::new(tls::server_config(resolver, None, options.enable_http2)?), None),
             Some(path) => {
-                let (gate, metrics) = (feeds.readiness.gate("client CA"), feeds.metrics.clone());
+                let (gate, metrics) = (sources.readiness.gate("client CA"), sources.metrics.clone());
                 let client_ca = FollowClientCa::begin(path, resolver, options.enable_http2, gate, metrics).await?;
                 (client_ca.acceptor(), Some(client_ca))
             }
         };
         let webhook = listen("webhooks", &options.webhook).await?;
         Ok(Self {
-            listening: webhook.as_ref().map(|_| feeds.readiness.gate("webhook listener")),
+            listening: webhook.as_ref().map(|_| sources.readiness.gate("webhook listener")),
             webhook,
             health: listen("health probes", &options.health).await?,
             metrics: listen("metrics", &options.metrics).await?,
             acceptor,
             client_ca,
             scraping,
-            feeds,
+            sources,
             probes: options.probes,
             limits: options.limits,
         })
@@ -198,22 +198,23 @@ impl<W: Send + Sync + 'static> Server<W> {
     /// Serves until `shutdown` has closed the listeners and what ran has ended or run out of its time. Probes and metrics are
     /// answered to the end.
     pub async fn run(self, shutdown: Shutdown) {
-        let Self { webhook, health, metrics, acceptor, client_ca, scraping, feeds, probes, limits, listening } = self;
-        let probes = plain::health(feeds.readiness.clone(), feeds.freshness, probes, feeds.known);
-        let page = plain::metrics(feeds.metrics.clone(), feeds.resolver, feeds.readiness.clone(), feeds.scrapers);
+        let Self { webhook, health, metrics, acceptor, client_ca, scraping, sources, probes, limits, listening } = self;
+        let probes = plain::health(sources.readiness.clone(), sources.freshness, probes, sources.known);
+        let page =
+            plain::metrics(sources.metrics.clone(), sources.resolver, sources.readiness.clone(), sources.scrapers);
         let _probes = serve_plain("probes", health, None, probes);
         let _scrapes = serve_plain("metrics", metrics, scraping, page);
         let reviews = async {
             let Some(listener) = webhook else { return shutdown.stopping().await };
             let front = Arc::new(Front {
-                handshake_failures: feeds.metrics.handshake_failures.clone(),
+                handshake_failures: sources.metrics.handshake_failures.clone(),
                 webhooks: Webhooks::new(
-                    feeds.registry,
-                    feeds.world,
-                    feeds.readiness,
-                    feeds.metrics,
+                    sources.registry,
+                    sources.snapshot,
+                    sources.readiness,
+                    sources.metrics,
                     limits.clone(),
-                    feeds.asker,
+                    sources.asker,
                 ),
                 acceptor,
                 shutdown: shutdown.clone(),

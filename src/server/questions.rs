@@ -91,8 +91,8 @@ pub struct Questions {
     discoveries: Arc<Semaphore>,
     images: Arc<Semaphore>,
     reviewers: Shares<Semaphore>,
-    patience: Duration,
-    patience_for_images: Duration,
+    time_limit: Duration,
+    time_limit_for_images: Duration,
     open: Arc<Open>,
     remembered: Arc<Remembered>,
     rate_limits: RateLimits,
@@ -109,8 +109,8 @@ impl Questions {
             discoveries: Arc::new(Semaphore::new(DISCOVERIES)),
             images: Arc::new(Semaphore::new(REVIEWS_OF_IMAGES)),
             reviewers: Shares::default(),
-            patience: ONE_QUESTION,
-            patience_for_images: ONE_REVIEW_OF_IMAGES,
+            time_limit: ONE_QUESTION,
+            time_limit_for_images: ONE_REVIEW_OF_IMAGES,
             open: Arc::default(),
             remembered: Arc::default(),
             rate_limits: RateLimits::default(),
@@ -191,7 +191,7 @@ impl Questions {
             return Some(asked);
         }
         let flag = sent.of_request(Arc::default());
-        let entry = Entry { open: Arc::clone(&self.open), question: question.clone() };
+        let entry = AskedEntry { open: Arc::clone(&self.open), question: question.clone() };
         let shared = self.request(asker, question.clone(), Some(entry), Arc::clone(&flag)).boxed().shared();
         if let Some(weak) = shared.downgrade() {
             open.insert(question.clone(), (weak, flag));
@@ -203,13 +203,13 @@ impl Questions {
         &self,
         asker: Arc<dyn Asker>,
         question: Question,
-        entry: Option<Entry>,
+        entry: Option<AskedEntry>,
         is_sent: Arc<AtomicBool>,
     ) -> impl Future<Output = Option<Known>> + Send + use<> {
-        let (turns, patience) = match &question {
-            Question::Resources(_) => (&self.discoveries, self.patience),
-            Question::Images(_) => (&self.images, self.patience_for_images),
-            _ => (&self.in_flight, self.patience),
+        let (turns, time_limit) = match &question {
+            Question::Resources(_) => (&self.discoveries, self.time_limit),
+            Question::Images(_) => (&self.images, self.time_limit_for_images),
+            _ => (&self.in_flight, self.time_limit),
         };
         let (turns, remembered) = (Arc::clone(turns), Arc::clone(&self.remembered));
         let reviewer = match &question {
@@ -227,14 +227,14 @@ impl Questions {
             };
             let _turn = turns.acquire().await.ok()?;
             is_sent.store(true, Ordering::Relaxed);
-            let answer = match timeout(patience, asker.ask(&question)).await {
+            let answer = match timeout(time_limit, asker.ask(&question)).await {
                 Ok(answer) => answer,
                 Err(_) => match question {
                     // An API that does not answer has no kinds, as one whose discovery fails.
-                    Question::Resources(_) => Ok(Known::Failed(format!("no answer in {patience:?}"))),
+                    Question::Resources(_) => Ok(Known::Failed(format!("no answer in {time_limit:?}"))),
                     // Who began to wait late gets no other answer than who waited for all of it.
                     Question::Images(_) => Ok(Known::Failed(NO_REVIEW.to_owned())),
-                    _ => Err(format!("no answer in {patience:?}")),
+                    _ => Err(format!("no answer in {time_limit:?}")),
                 },
             };
             match answer {
@@ -252,12 +252,12 @@ impl Questions {
 }
 
 /// The place of a question among those that are open, which goes with its request.
-struct Entry {
+struct AskedEntry {
     open: Arc<Open>,
     question: Question,
 }
 
-impl Drop for Entry {
+impl Drop for AskedEntry {
     fn drop(&mut self) {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.question);
     }

@@ -84,7 +84,7 @@ async fn equal_questions_share_one_request_and_one_that_nobody_waits_for_is_give
 async fn apis_that_do_not_answer_take_four_places_for_a_while_and_hold_up_nobody_else() {
     let asker = Arc::new(Counts::default());
     let mut questions = Questions::new(Some(asker.clone()), Metrics::new(Freshness::default()));
-    questions.patience = Duration::from_millis(50);
+    questions.time_limit = Duration::from_millis(50);
     let hung: Vec<Question> = (0..40).map(|at| version(&format!("v{at}"))).collect();
     let all = join_all(hung.iter().map(|question| one(&questions, question)));
     let other = async { (asker.0.load(Ordering::SeqCst), one(&questions, &about("kim")).await) };
@@ -154,7 +154,7 @@ async fn a_backend_that_had_less_time_than_its_object_gives_or_was_not_asked_sai
 #[tokio::test]
 async fn a_review_of_images_that_takes_longer_than_any_review_is_an_answer_for_all_who_wait() {
     let mut questions = Questions::new(Some(Arc::new(Counts::default())), Metrics::new(Freshness::default()));
-    questions.patience_for_images = Duration::from_millis(20);
+    questions.time_limit_for_images = Duration::from_millis(20);
     let images = Question::Images(Arc::new(Images { namespace: "slow".to_owned(), ..Images::default() }));
     let mut answers = Answers::default();
     questions.answer(vec![images.clone()], &mut answers, of(Duration::from_secs(30))).await.unwrap();

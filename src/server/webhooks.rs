@@ -38,7 +38,7 @@ pub const CONVERT_PATH: &str = "/convert";
 /// All webhook paths of the process.
 pub struct Webhooks<W> {
     registry: Arc<Registry<W>>,
-    world: Arc<ArcSwap<W>>,
+    snapshot: Arc<ArcSwap<W>>,
     routes: Vec<Route>,
     metrics: Metrics,
     readiness: Readiness,
@@ -78,10 +78,10 @@ impl Held {
 }
 
 impl<W: Send + Sync + 'static> Webhooks<W> {
-    /// The paths of `registry`, decided from `world` as it is when a request has been read.
+    /// The paths of `registry`, decided from `snapshot` as it is when a request has been read.
     pub fn new(
         registry: Arc<Registry<W>>,
-        world: Arc<ArcSwap<W>>,
+        snapshot: Arc<ArcSwap<W>>,
         readiness: Readiness,
         metrics: Metrics,
         limits: Limits,
@@ -104,7 +104,7 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
         }
         Self {
             registry,
-            world,
+            snapshot,
             routes,
             readiness,
             turns: Semaphore::new(limits.in_flight.clamp(1, Semaphore::MAX_PERMITS)),
@@ -274,8 +274,8 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
         if let Ok(turn) = self.turns.try_acquire() {
             return Ok(turn);
         }
-        let patience = self.limits.queue.min(deadline.saturating_duration_since(Instant::now()));
-        match timeout(patience, self.turns.acquire()).await {
+        let longest_wait = self.limits.queue.min(deadline.saturating_duration_since(Instant::now()));
+        match timeout(longest_wait, self.turns.acquire()).await {
             Ok(Ok(turn)) => Ok(turn),
             _ => Err(Unserved::Overloaded),
         }
@@ -284,7 +284,7 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
     fn decision(&self, route: &Route) -> Decision<W> {
         Decision {
             registry: Arc::clone(&self.registry),
-            world: Arc::clone(&self.world),
+            snapshot: Arc::clone(&self.snapshot),
             target: route.target,
             panics: self.metrics.panics.clone(),
         }

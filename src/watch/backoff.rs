@@ -60,11 +60,11 @@ mod tests {
 
     #[test]
     fn waits_grow_up_to_a_limit_and_start_over_after_a_quiet_minute() {
-        let mut patience = WatchBackoff::default();
+        let mut backoff = WatchBackoff::default();
         let now = Instant::now();
-        let waits: Vec<Duration> = (0..20).map(|_| patience.wait_after(now)).collect();
+        let waits: Vec<Duration> = (0..20).map(|_| backoff.wait_after(now)).collect();
         assert!(waits.first() < Some(&(FIRST * 2)));
         assert!(waits.last() >= Some(&LONGEST) && waits.iter().all(|wait| *wait <= LONGEST * 3 / 2));
-        assert!(patience.wait_after(now + Duration::from_secs(61)) < FIRST * 2);
+        assert!(backoff.wait_after(now + Duration::from_secs(61)) < FIRST * 2);
     }
 }

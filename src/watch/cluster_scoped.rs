@@ -4,7 +4,7 @@ use engine::sidecarset::api::Metadata;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 /// The metadata that decisions and controllers read of an object, but for labels and annotations.
-pub(super) fn slim(metadata: ObjectMeta) -> Metadata {
+pub(super) fn partial(metadata: ObjectMeta) -> Metadata {
     Metadata {
         name: metadata.name,
         uid: metadata.uid,

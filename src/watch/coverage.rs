@@ -1,6 +1,6 @@
 //! The pods for which the API server calls the webhook, as far as that is known.
 
-use engine::sidecarset::narrowing::Rule;
+use engine::sidecarset::narrowing::NarrowingRule;
 
 /// The pods for which the API server is known to call the webhook.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,5 +10,5 @@ pub enum Coverage {
     /// Not looked yet, or there is no configuration.
     Unknown,
     /// By this rule.
-    Known(Rule),
+    Known(NarrowingRule),
 }

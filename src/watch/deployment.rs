@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use crate::watch::partial::Partial;
 
 /// A Deployment.
-pub type SlimDeployment = Partial<Deployment, DeploymentSpec, DeploymentStatus>;
+pub type PartialDeployment = Partial<Deployment, DeploymentSpec, DeploymentStatus>;
 
 /// What is asked of a Deployment.
 #[derive(Debug, Clone, Default, Deserialize)]

@@ -16,7 +16,7 @@ use crate::watch::report::report;
 
 /// A step in following a collection.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Step<K, Q> {
+pub enum WatchStep<K, Q> {
     /// The object is there, as it is here.
     Is(K),
     /// The object of this key is gone.
@@ -37,12 +37,12 @@ where
 #[derive(Debug)]
 pub struct Follower<Q> {
     relist: Relist<Q>,
-    trouble: LogThrottle,
+    throttle: LogThrottle,
 }
 
 impl<Q> Default for Follower<Q> {
     fn default() -> Self {
-        Self { relist: Relist::default(), trouble: LogThrottle::default() }
+        Self { relist: Relist::default(), throttle: LogThrottle::default() }
     }
 }
 
@@ -53,23 +53,23 @@ impl<Q: Eq + Hash + Clone> Follower<Q> {
         &mut self,
         event: Result<Event<K>, watcher::Error>,
         key: impl Fn(&K) -> Q,
-        mut each: impl FnMut(Step<K, Q>),
+        mut each: impl FnMut(WatchStep<K, Q>),
     ) {
-        report(&event, &mut self.trouble);
+        report(&event, &mut self.throttle);
         match event {
             Ok(Event::Init) => self.relist.begin(),
             Ok(Event::Apply(object) | Event::InitApply(object)) => {
                 self.relist.seen(key(&object));
-                each(Step::Is(object));
+                each(WatchStep::Is(object));
             }
             Ok(Event::Delete(object)) => {
                 let key = key(&object);
                 self.relist.gone(&key);
-                each(Step::Gone(key));
+                each(WatchStep::Gone(key));
             }
             Ok(Event::InitDone) => {
-                self.relist.finish().into_iter().map(Step::Gone).for_each(&mut each);
-                each(Step::Listed);
+                self.relist.finish().into_iter().map(WatchStep::Gone).for_each(&mut each);
+                each(WatchStep::Listed);
             }
             Err(_) => {}
         }
@@ -104,9 +104,9 @@ mod tests {
         ] {
             follower.follow(event, ConfigMap::name_any, |step| {
                 told.push(match step {
-                    Step::Is(object) => format!("+{}", object.name_any()),
-                    Step::Gone(name) => format!("-{name}"),
-                    Step::Listed => "listed".to_owned(),
+                    WatchStep::Is(object) => format!("+{}", object.name_any()),
+                    WatchStep::Gone(name) => format!("-{name}"),
+                    WatchStep::Listed => "listed".to_owned(),
                 });
             });
         }

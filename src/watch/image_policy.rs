@@ -15,7 +15,7 @@ use kube::{Api, Client, Resource as _, ResourceExt as _};
 
 use crate::image_policy::ImageBackends;
 use crate::names::IMAGE_POLICY_SECRET;
-use crate::watch::follow::{Follower, Step, events};
+use crate::watch::follow::{Follower, WatchStep, events};
 use crate::watch::read_model::watch_config;
 use crate::watch::ungated::UngatedWatches;
 
@@ -42,8 +42,8 @@ impl BackendWatch {
     }
 
     /// Begins to watch if a plugin reads it, and ends if none does any more.
-    pub fn follow_need(&mut self, feed: &SnapshotBuilder) {
-        match (is_needed(feed), self.events.is_some()) {
+    pub fn follow_need(&mut self, builder: &SnapshotBuilder) {
+        match (is_needed(builder), self.events.is_some()) {
             (true, false) => {
                 let of_one = watch_config().fields(&format!("metadata.name={IMAGE_POLICY_SECRET}"));
                 let events = events(self.secrets.clone(), of_one);
@@ -76,9 +76,9 @@ impl BackendWatch {
         let is_whole = matches!(event, Ok(Event::InitDone | Event::Apply(_) | Event::Delete(_)));
         let found = &mut self.found;
         self.follower.follow(event, Secret::name_any, |step| match step {
-            Step::Is(secret) => *found = Some(kubeconfigs(secret)),
-            Step::Gone(_) => *found = None,
-            Step::Listed => {}
+            WatchStep::Is(secret) => *found = Some(kubeconfigs(secret)),
+            WatchStep::Gone(_) => *found = None,
+            WatchStep::Listed => {}
         });
         if is_whole {
             self.backends.are(self.found.clone());
@@ -101,8 +101,8 @@ pub fn kubeconfigs(secret: Secret) -> BTreeMap<String, String> {
     data.map(|(key, bytes)| (key, String::from_utf8(bytes.0).unwrap_or_default())).collect()
 }
 
-fn is_needed(feed: &SnapshotBuilder) -> bool {
-    let records = feed.collections.plugins.collection().table().all();
+fn is_needed(builder: &SnapshotBuilder) -> bool {
+    let records = builder.collections.plugins.collection().table().all();
     let mut forms = records.iter().filter_map(|record| record.compiled.as_ref());
     forms.any(|form| form.plugin == Plugin::ImagePolicyWebhook && form.mode != Mode::Off)
 }
@@ -116,14 +116,14 @@ mod tests {
 
     #[test]
     fn the_secret_is_read_while_a_plugin_that_is_on_needs_it() {
-        let mut feed = SnapshotBuilder::new(Exclusion::default(), true);
+        let mut builder = SnapshotBuilder::new(Exclusion::default(), true);
         for (mode, needed) in [("Enforce", true), ("Off", false), ("Audit", true)] {
             let spec = json!({"plugin": "ImagePolicyWebhook", "mode": mode});
             let object = json!({"metadata": {"name": "a", "uid": "u", "generation": 1}, "spec": spec});
-            feed.collections.plugins.apply(&serde_json::from_value(object).unwrap());
-            assert_eq!(is_needed(&feed), needed, "{mode}");
+            builder.collections.plugins.apply(&serde_json::from_value(object).unwrap());
+            assert_eq!(is_needed(&builder), needed, "{mode}");
         }
-        feed.collections.plugins.remove("a");
-        assert!(!is_needed(&feed));
+        builder.collections.plugins.remove("a");
+        assert!(!is_needed(&builder));
     }
 }

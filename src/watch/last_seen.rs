@@ -49,17 +49,17 @@ impl LastSeen {
 /// A response body that notes each of its frames. Errors of the API server do not count as contact.
 pub struct ObservedBody<B> {
     body: B,
-    contact: Option<LastSeen>,
+    last_seen: Option<LastSeen>,
 }
 
 impl<B> ObservedBody<B> {
     /// Wraps the body of a response.
-    pub fn response(response: http::Response<B>, contact: &LastSeen) -> http::Response<Self> {
-        let contact = response.status().is_success().then(|| contact.clone());
-        if let Some(contact) = &contact {
-            contact.touch();
+    pub fn response(response: http::Response<B>, last_seen: &LastSeen) -> http::Response<Self> {
+        let last_seen = response.status().is_success().then(|| last_seen.clone());
+        if let Some(last_seen) = &last_seen {
+            last_seen.touch();
         }
-        response.map(|body| Self { body, contact })
+        response.map(|body| Self { body, last_seen })
     }
 }
 
@@ -72,8 +72,8 @@ impl<B: Body + Unpin> Body for ObservedBody<B> {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
         let frame = Pin::new(&mut self.body).poll_frame(cx);
-        if let (Poll::Ready(Some(Ok(_))), Some(contact)) = (&frame, &self.contact) {
-            contact.touch();
+        if let (Poll::Ready(Some(Ok(_))), Some(last_seen)) = (&frame, &self.last_seen) {
+            last_seen.touch();
         }
         frame
     }
@@ -93,10 +93,10 @@ mod tests {
 
     #[test]
     fn the_age_counts_from_the_last_touch() {
-        let contact = LastSeen::default();
-        let after = |seconds| contact.start + Duration::from_secs(seconds);
-        assert_eq!(contact.age_at(after(5)), None);
-        contact.touch_at(after(5));
-        assert_eq!(contact.age_at(after(8)), Some(Duration::from_secs(3)));
+        let last_seen = LastSeen::default();
+        let after = |seconds| last_seen.start + Duration::from_secs(seconds);
+        assert_eq!(last_seen.age_at(after(5)), None);
+        last_seen.touch_at(after(5));
+        assert_eq!(last_seen.age_at(after(8)), Some(Duration::from_secs(3)));
     }
 }

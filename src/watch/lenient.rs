@@ -146,16 +146,16 @@ mod tests {
 
     #[test]
     fn an_unreadable_object_keeps_its_name_and_version() {
-        let guarded: Lenient<Pod> = serde_json::from_value(json!({
+        let lenient: Lenient<Pod> = serde_json::from_value(json!({
             "metadata": {"name": "a", "resourceVersion": "7", "labels": 3}, "spec": "no"
         }))
         .unwrap();
-        assert_eq!(guarded.name_any(), "a");
-        assert_eq!(guarded.resource_version().as_deref(), Some("7"));
-        assert!(guarded.object().is_err());
+        assert_eq!(lenient.name_any(), "a");
+        assert_eq!(lenient.resource_version().as_deref(), Some("7"));
+        assert!(lenient.object().is_err());
         let long = json!({"metadata": {"name": "a"}, "spec": {"containers": "x".repeat(100_000)}});
-        let guarded: Lenient<Pod> = serde_json::from_value(long).unwrap();
-        assert!(guarded.object().unwrap_err().len() < 1_000);
+        let lenient: Lenient<Pod> = serde_json::from_value(long).unwrap();
+        assert!(lenient.object().unwrap_err().len() < 1_000);
     }
 
     #[test]
@@ -193,13 +193,13 @@ mod tests {
 
     #[test]
     fn a_readable_object_loses_only_managed_fields() {
-        let guarded: Lenient<Pod> = serde_json::from_value(json!({
+        let lenient: Lenient<Pod> = serde_json::from_value(json!({
             "apiVersion": "v1", "kind": "Pod",
             "metadata": {"name": "a", "managedFields": [{"manager": "m"}]},
             "spec": {"containers": [{"name": "c"}]}
         }))
         .unwrap();
-        let pod = guarded.object().unwrap();
+        let pod = lenient.object().unwrap();
         assert!(pod.managed_fields().is_empty());
         assert_eq!(pod.spec.unwrap().containers.len(), 1);
     }

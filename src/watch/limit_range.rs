@@ -5,7 +5,7 @@ use engine::limitrange::api::{self, ClusterLimitRange, PluginStatus, RangeSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 
-use super::cluster_scoped::{cluster_scoped, slim};
+use super::cluster_scoped::{cluster_scoped, partial};
 
 /// A ClusterLimitRange with all metadata. What decides knows no client: it has [`ClusterLimitRange`], which this can be turned into.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -25,7 +25,7 @@ pub struct ClusterLimitRangeResource {
 impl From<ClusterLimitRangeResource> for ClusterLimitRange {
     fn from(object: ClusterLimitRangeResource) -> Self {
         let ClusterLimitRangeResource { metadata, spec, status } = object;
-        let metadata = slim(metadata);
+        let metadata = partial(metadata);
         Self { metadata, spec, status }
     }
 }

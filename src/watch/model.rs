@@ -16,7 +16,7 @@ use crate::watch::report::status_code;
 pub struct Model {
     synced: watch::Sender<bool>,
     /// When the API server was last heard on this watch.
-    pub contact: LastSeen,
+    pub last_seen: LastSeen,
     failing: Failing,
     /// Whether the API server does not know the kind.
     is_unknown: Arc<AtomicBool>,
@@ -26,7 +26,7 @@ impl Default for Model {
     fn default() -> Self {
         Self {
             synced: watch::Sender::new(false),
-            contact: LastSeen::default(),
+            last_seen: LastSeen::default(),
             failing: Failing::default(),
             is_unknown: Arc::default(),
         }
@@ -46,7 +46,7 @@ impl Model {
 
     /// For how long the watch has failed, and why it last did.
     pub fn failing(&self) -> Option<(Duration, String)> {
-        self.failing.since(&self.contact)
+        self.failing.since(&self.last_seen)
     }
 
     /// There are no objects, and nothing to hear.
@@ -71,12 +71,12 @@ impl Model {
 
     /// How long ago the watch was heard; `None` while it never was. Of an unknown kind there is nothing to hear.
     pub(super) fn age(&self) -> Option<Duration> {
-        if self.is_unknown.load(Ordering::Relaxed) { Some(Duration::ZERO) } else { self.contact.age() }
+        if self.is_unknown.load(Ordering::Relaxed) { Some(Duration::ZERO) } else { self.last_seen.age() }
     }
 
     pub(super) fn note<K>(&self, event: &Result<Event<K>, watcher::Error>) {
         if let Err(error) = event {
-            self.failing.note(error, &self.contact);
+            self.failing.note(error, &self.last_seen);
         }
     }
 

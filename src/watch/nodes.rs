@@ -7,7 +7,7 @@ use std::sync::Arc;
 use engine::plugins::Plugin;
 use engine::plugins::compiled::CompiledPlugin;
 use engine::snapshot::builder::SnapshotBuilder;
-use engine::snapshot::collection::Change;
+use engine::snapshot::collection::CollectionChange;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
 use kube::core::PartialObjectMeta;
@@ -47,8 +47,8 @@ impl WhileRead for Nodes {
         Arc::new(labels.filter(|(key, value)| room.takes(key, value)).collect())
     }
 
-    fn apply(change: &Change<String, Self::Value>, feed: &mut SnapshotBuilder) {
-        feed.collections.nodes.apply(change);
+    fn apply(change: &CollectionChange<String, Self::Value>, builder: &mut SnapshotBuilder) {
+        builder.collections.nodes.apply(change);
     }
 }
 
@@ -78,13 +78,13 @@ mod tests {
 
     #[test]
     fn nodes_are_needed_while_a_plugin_that_is_on_copies_their_labels() {
-        let mut feed = SnapshotBuilder::new(Exclusion::default(), true);
+        let mut builder = SnapshotBuilder::new(Exclusion::default(), true);
         for (mode, needed) in [("Enforce", true), ("Off", false), ("Audit", true)] {
             let spec =
                 json!({"plugin": "PodTopologyLabels", "mode": mode, "podTopologyLabels": {"nodeLabels": ["rack"]}});
             let object = json!({"metadata": {"name": "a", "uid": "u", "generation": 1}, "spec": spec});
-            feed.collections.plugins.apply(&serde_json::from_value(object).unwrap());
-            assert_eq!(is_needed::<Nodes>(&feed), needed, "{mode}");
+            builder.collections.plugins.apply(&serde_json::from_value(object).unwrap());
+            assert_eq!(is_needed::<Nodes>(&builder), needed, "{mode}");
         }
     }
 }

@@ -130,7 +130,7 @@ where
 {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Wire { metadata, spec, status } = Wire::<Spec, Status, Annotations>::deserialize(deserializer)?;
-        let mut slim = Self {
+        let mut partial = Self {
             metadata: ObjectMeta::default(),
             labels: PackedLabels::default(),
             annotations: None,
@@ -140,10 +140,10 @@ where
             kind: PhantomData,
         };
         if let Some(meta) = metadata {
-            slim.annotations = meta.annotations;
-            slim.lacks_labels = meta.labels.some_left_out;
-            slim.labels = meta.labels.kept;
-            slim.metadata = ObjectMeta {
+            partial.annotations = meta.annotations;
+            partial.lacks_labels = meta.labels.some_left_out;
+            partial.labels = meta.labels.kept;
+            partial.metadata = ObjectMeta {
                 name: meta.name,
                 generate_name: meta.generate_name,
                 namespace: meta.namespace,
@@ -156,7 +156,7 @@ where
                 ..ObjectMeta::default()
             };
         }
-        Ok(slim)
+        Ok(partial)
     }
 }
 
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn metadata_that_is_read_is_kept_and_the_rest_is_dropped() {
-        let slim: Partial<Pod> = serde_json::from_value(json!({
+        let partial: Partial<Pod> = serde_json::from_value(json!({
             "apiVersion": "v1", "kind": "Pod",
             "metadata": {
                 "name": "a", "namespace": "b", "uid": "u", "resourceVersion": "7", "labels": {"x": "y"},
@@ -213,18 +213,18 @@ mod tests {
             "spec": {"containers": []}, "status": null,
         }))
         .unwrap();
-        assert_eq!(slim.name_any(), "a");
-        assert_eq!(slim.resource_version().as_deref(), Some("7"));
-        assert_eq!(slim.labels().get("x"), Some("y"));
-        assert!(ResourceExt::annotations(&slim).is_empty() && slim.managed_fields().is_empty());
-        assert!(slim.status.is_none() && !slim.lacks_labels);
+        assert_eq!(partial.name_any(), "a");
+        assert_eq!(partial.resource_version().as_deref(), Some("7"));
+        assert_eq!(partial.labels().get("x"), Some("y"));
+        assert!(ResourceExt::annotations(&partial).is_empty() && partial.managed_fields().is_empty());
+        assert!(partial.status.is_none() && !partial.lacks_labels);
     }
 
     #[test]
     fn null_and_missing_maps_are_empty() {
         for metadata in [json!({"name": "a", "labels": null, "annotations": null}), json!({"name": "a"})] {
-            let slim: Partial<Pod> = serde_json::from_value(json!({"metadata": metadata})).unwrap();
-            assert!(slim.labels().is_empty() && slim.annotations.is_none());
+            let partial: Partial<Pod> = serde_json::from_value(json!({"metadata": metadata})).unwrap();
+            assert!(partial.labels().is_empty() && partial.annotations.is_none());
         }
         assert!(serde_json::from_value::<Partial<Pod>>(json!({"metadata": null})).is_ok());
     }
@@ -233,18 +233,18 @@ mod tests {
     fn labels_beyond_what_there_is_room_for_are_left_out_but_not_the_name_of_a_namespace() {
         let mut labels: BTreeMap<String, String> = (0..50_000).map(|n| (format!("a{n}"), String::new())).collect();
         labels.insert(NAMESPACE_NAME_LABEL.to_owned(), "n".to_owned());
-        let slim: Partial<Pod> = serde_json::from_value(json!({"metadata": {"labels": labels}})).unwrap();
-        let kept = slim.labels();
+        let partial: Partial<Pod> = serde_json::from_value(json!({"metadata": {"labels": labels}})).unwrap();
+        let kept = partial.labels();
         let cost: usize = kept.iter().map(|(key, value)| key.len() + value.len() + LABEL_OVERHEAD).sum();
         assert!(
-            slim.lacks_labels && cost <= LABELS_MAX_COST + NAMESPACE_NAME_LABEL.len() + 1 + LABEL_OVERHEAD,
+            partial.lacks_labels && cost <= LABELS_MAX_COST + NAMESPACE_NAME_LABEL.len() + 1 + LABEL_OVERHEAD,
             "{cost}"
         );
         assert_eq!(kept.get(NAMESPACE_NAME_LABEL), Some("n"));
         let honest: BTreeMap<String, String> =
             (0..200).map(|n| (format!("example.com/label-{n}"), "value".to_owned())).collect();
-        let slim: Partial<Pod> = serde_json::from_value(json!({"metadata": {"labels": honest}})).unwrap();
-        assert!(!slim.lacks_labels);
-        assert_eq!(slim.labels().to_map(), honest);
+        let partial: Partial<Pod> = serde_json::from_value(json!({"metadata": {"labels": honest}})).unwrap();
+        assert!(!partial.lacks_labels);
+        assert_eq!(partial.labels().to_map(), honest);
     }
 }

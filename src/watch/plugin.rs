@@ -5,7 +5,7 @@ use engine::plugins::api::{self, AdmissionPlugin, PluginSpec, PluginStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 
-use super::cluster_scoped::{cluster_scoped, slim};
+use super::cluster_scoped::{cluster_scoped, partial};
 
 /// An AdmissionPlugin with all metadata. What decides knows no client: it has [`AdmissionPlugin`], which this can be turned into.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -25,7 +25,7 @@ pub struct AdmissionPluginResource {
 impl From<AdmissionPluginResource> for AdmissionPlugin {
     fn from(object: AdmissionPluginResource) -> Self {
         let AdmissionPluginResource { metadata, spec, status } = object;
-        let metadata = slim(metadata);
+        let metadata = partial(metadata);
         Self { metadata, spec, status }
     }
 }

@@ -6,7 +6,7 @@ use kube::runtime::watcher::{self, Event};
 use kube::{Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
 
-use super::follow::{Follower, Step};
+use super::follow::{Follower, WatchStep};
 use super::lenient::Lenient;
 use super::model::Model;
 
@@ -27,16 +27,16 @@ pub(super) fn take<R, P>(
         return;
     }
     follower.follow(event, Lenient::name_any, |step| match step {
-        Step::Is(guarded) => {
-            let name = guarded.name_any();
-            match guarded.object() {
+        WatchStep::Is(lenient) => {
+            let name = lenient.name_any();
+            match lenient.object() {
                 Ok(object) => drop(collection.apply(&(*object).into())),
                 Err(error) => {
                     tracing::warn!(kind = P::KIND, name, %error, "The object cannot be read; its last good form stays");
                 }
             }
         }
-        Step::Gone(name) => drop(collection.remove(&name)),
-        Step::Listed => model.mark_synced(),
+        WatchStep::Gone(name) => drop(collection.remove(&name)),
+        WatchStep::Listed => model.mark_synced(),
     });
 }

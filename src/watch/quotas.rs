@@ -6,7 +6,7 @@ use engine::plugins::Plugin;
 use engine::plugins::compiled::CompiledPlugin;
 use engine::plugins::resource_quota::Quota;
 use engine::snapshot::builder::SnapshotBuilder;
-use engine::snapshot::collection::Change;
+use engine::snapshot::collection::CollectionChange;
 use engine::snapshot::quotas::{QuotaKey, QuotaSpec, QuotaStatus, read};
 use k8s_openapi::api::core::v1::ResourceQuota;
 use kube::ResourceExt as _;
@@ -15,13 +15,13 @@ use crate::watch::partial::Partial;
 use crate::watch::while_read::WhileRead;
 
 /// A quota: its scopes, and what it limits.
-pub type SlimQuota = Partial<ResourceQuota, QuotaSpec, QuotaStatus>;
+pub type PartialQuota = Partial<ResourceQuota, QuotaSpec, QuotaStatus>;
 
 /// Every quota.
 pub struct Quotas;
 
 impl WhileRead for Quotas {
-    type Object = SlimQuota;
+    type Object = PartialQuota;
     type Key = QuotaKey;
     type Value = Arc<Quota>;
 
@@ -29,16 +29,16 @@ impl WhileRead for Quotas {
         plugin.plugin == Plugin::ResourceQuota
     }
 
-    fn key(quota: &SlimQuota) -> QuotaKey {
+    fn key(quota: &PartialQuota) -> QuotaKey {
         QuotaKey { namespace: quota.namespace().unwrap_or_default(), name: quota.name_any() }
     }
 
-    fn read(quota: SlimQuota) -> Arc<Quota> {
+    fn read(quota: PartialQuota) -> Arc<Quota> {
         Arc::new(read(quota.spec, quota.status))
     }
 
-    fn apply(change: &Change<QuotaKey, Arc<Quota>>, feed: &mut SnapshotBuilder) {
-        feed.collections.quotas.apply(change);
+    fn apply(change: &CollectionChange<QuotaKey, Arc<Quota>>, builder: &mut SnapshotBuilder) {
+        builder.collections.quotas.apply(change);
     }
 }
 
@@ -52,15 +52,15 @@ mod tests {
 
     #[test]
     fn quotas_are_needed_while_a_plugin_that_is_on_reads_them() {
-        let mut feed = SnapshotBuilder::new(Exclusion::default(), true);
+        let mut builder = SnapshotBuilder::new(Exclusion::default(), true);
         let limited = json!([{"resource": "pods", "matchContains": ["pods"]}]);
         for (mode, needed) in [("Enforce", true), ("Off", false), ("Audit", true)] {
             let spec = json!({"plugin": "ResourceQuota", "mode": mode, "resourceQuota": {"limitedResources": limited}});
             let object = json!({"metadata": {"name": "a", "uid": "u", "generation": 1}, "spec": spec});
-            feed.collections.plugins.apply(&serde_json::from_value(object).unwrap());
-            assert_eq!(is_needed::<Quotas>(&feed), needed, "{mode}");
+            builder.collections.plugins.apply(&serde_json::from_value(object).unwrap());
+            assert_eq!(is_needed::<Quotas>(&builder), needed, "{mode}");
         }
-        feed.collections.plugins.remove("a");
-        assert!(!is_needed::<Quotas>(&feed));
+        builder.collections.plugins.remove("a");
+        assert!(!is_needed::<Quotas>(&builder));
     }
 }

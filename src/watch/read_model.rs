@@ -78,10 +78,10 @@ pub enum Change {
 }
 
 /// A namespace: its labels, and the annotations that plugins read.
-pub type SlimNamespace = Partial<Namespace, IgnoredAny, IgnoredAny, SomeAnnotations>;
+pub type PartialNamespace = Partial<Namespace, IgnoredAny, IgnoredAny, SomeAnnotations>;
 
 /// What decisions read of it.
-pub fn known(namespace: SlimNamespace) -> namespace::Namespace {
+pub fn known(namespace: PartialNamespace) -> namespace::Namespace {
     namespace::Namespace {
         name: namespace.name_any(),
         labels: namespace.labels().to_map(),
@@ -127,13 +127,13 @@ pub struct ReadModel {
 
 impl ReadModel {
     /// A read model that the builder's snapshots are published to.
-    pub fn of(feed: &SnapshotBuilder) -> Self {
+    pub fn of(builder: &SnapshotBuilder) -> Self {
         Self {
             snapshot: Arc::default(),
-            sets: feed.collections.sets.collection().table(),
-            plugin_table: feed.collections.plugins.collection().table(),
-            range_table: feed.collections.limit_ranges.collection().table(),
-            profile_table: feed.collections.security_profiles.collection().table(),
+            sets: builder.collections.sets.collection().table(),
+            plugin_table: builder.collections.plugins.collection().table(),
+            range_table: builder.collections.limit_ranges.collection().table(),
+            profile_table: builder.collections.security_profiles.collection().table(),
             sidecarsets: Model::default(),
             plugins: Model::default(),
             limit_ranges: Model::default(),
@@ -186,8 +186,8 @@ impl ReadModel {
         self.generation.subscribe()
     }
 
-    fn publish(&self, feed: &mut SnapshotBuilder) {
-        feed.publish(&self.snapshot);
+    fn publish(&self, builder: &mut SnapshotBuilder) {
+        builder.publish(&self.snapshot);
         self.generation.send_replace(self.snapshot.load().generation);
     }
 
@@ -243,61 +243,61 @@ pub fn watch_config() -> watcher::Config {
 }
 
 /// Watches until cancelled, and asks for the version of the API server. Failures are logged and tried again, for ever.
-pub async fn run(mut feed: SnapshotBuilder, world: ReadModel, clients: Clients, cancel: CancellationToken) {
+pub async fn run(mut builder: SnapshotBuilder, model: ReadModel, clients: Clients, cancel: CancellationToken) {
     let mut sets = pin!(events(Api::<Lenient<SidecarSetResource>>::all(clients.sidecarsets), watch_config()));
-    let mut plugins = pin!(events_where_served::<AdmissionPluginResource>(clients.plugins, &world.plugins));
-    let of_ranges = events_where_served::<ClusterLimitRangeResource>(clients.limit_ranges, &world.limit_ranges);
+    let mut plugins = pin!(events_where_served::<AdmissionPluginResource>(clients.plugins, &model.plugins));
+    let of_ranges = events_where_served::<ClusterLimitRangeResource>(clients.limit_ranges, &model.limit_ranges);
     let mut limit_ranges = pin!(of_ranges);
     let of_profiles =
-        events_where_served::<PodSecurityProfileResource>(clients.security_profiles, &world.security_profiles);
+        events_where_served::<PodSecurityProfileResource>(clients.security_profiles, &model.security_profiles);
     let mut profiles = pin!(of_profiles);
-    let mut namespaces = pin!(events(Api::<SlimNamespace>::all(clients.namespaces), watch_config()));
+    let mut namespaces = pin!(events(Api::<PartialNamespace>::all(clients.namespaces), watch_config()));
     let maps = Api::<ConfigMap>::namespaced(clients.configuration, &clients.namespace);
     let of_one = watch_config().fields(&format!("metadata.name={CONFIG_MAP}"));
     let mut maps = pin!(events(maps, of_one));
     let revisions = Api::<Lenient<RevisionResource>>::namespaced(clients.revisions, &clients.namespace);
     let mut revisions = pin!(events(revisions, watch_config().labels(SET_LABEL)));
 
-    let mut quotas = WatchWhileRead::<Quotas>::new(clients.quotas, &world.ungated);
-    let mut nodes = WatchWhileRead::<Nodes>::new(clients.nodes, &world.ungated);
-    let mut accounts = WatchWhileRead::<ServiceAccounts>::new(clients.service_accounts, &world.ungated);
-    let mut storage_classes = WatchWhileRead::<StorageClasses>::new(clients.storage_classes, &world.ungated);
-    let mut images = BackendWatch::new(clients.secrets, &clients.namespace, Arc::clone(&world.images), &world.ungated);
+    let mut quotas = WatchWhileRead::<Quotas>::new(clients.quotas, &model.ungated);
+    let mut nodes = WatchWhileRead::<Nodes>::new(clients.nodes, &model.ungated);
+    let mut accounts = WatchWhileRead::<ServiceAccounts>::new(clients.service_accounts, &model.ungated);
+    let mut storage_classes = WatchWhileRead::<StorageClasses>::new(clients.storage_classes, &model.ungated);
+    let mut images = BackendWatch::new(clients.secrets, &clients.namespace, Arc::clone(&model.images), &model.ungated);
     let mut versions = pin!(versions(clients.version));
 
-    let mut intake = EventHandler::of(&world);
+    let mut handler = EventHandler::of(&model);
     let mut pace = Pace::default();
     loop {
-        let publication = pace.next_publication(feed.is_stale() && intake.all_listed());
+        let publication = pace.next_publication(builder.is_stale() && handler.all_listed());
         tokio::select! {
             biased;
             () = cancel.cancelled() => return,
             () = until(publication) => {
-                world.publish(&mut feed);
+                model.publish(&mut builder);
                 pace.published(Instant::now());
             }
-            Some(event) = namespaces.next() => intake.namespace(event, &mut feed),
-            Some(event) = sets.next() => intake.set(event, &mut feed),
+            Some(event) = namespaces.next() => handler.namespace(event, &mut builder),
+            Some(event) = sets.next() => handler.set(event, &mut builder),
             Some(event) = plugins.next() => {
-                intake.plugin(event, &mut feed);
-                quotas.follow_need(&mut feed);
-                storage_classes.follow_need(&mut feed);
-                nodes.follow_need(&mut feed);
-                accounts.follow_need(&mut feed);
-                images.follow_need(&feed);
+                handler.plugin(event, &mut builder);
+                quotas.follow_need(&mut builder);
+                storage_classes.follow_need(&mut builder);
+                nodes.follow_need(&mut builder);
+                accounts.follow_need(&mut builder);
+                images.follow_need(&builder);
             }
-            Some(event) = limit_ranges.next() => intake.limit_range(event, &mut feed),
-            Some(event) = profiles.next() => intake.security_profile(event, &mut feed),
-            event = quotas.next() => quotas.take(event, &mut feed),
-            event = storage_classes.next() => storage_classes.take(event, &mut feed),
-            event = nodes.next() => nodes.take(event, &mut feed),
-            event = accounts.next() => accounts.take(event, &mut feed),
-            Some(event) = revisions.next() => intake.revision(event, &mut feed),
+            Some(event) = limit_ranges.next() => handler.limit_range(event, &mut builder),
+            Some(event) = profiles.next() => handler.security_profile(event, &mut builder),
+            event = quotas.next() => quotas.take(event, &mut builder),
+            event = storage_classes.next() => storage_classes.take(event, &mut builder),
+            event = nodes.next() => nodes.take(event, &mut builder),
+            event = accounts.next() => accounts.take(event, &mut builder),
+            Some(event) = revisions.next() => handler.revision(event, &mut builder),
             event = images.next() => images.take(event),
-            Some(event) = maps.next() => intake.configuration(event, &mut feed),
-            Some((minor, resizes_pods)) = versions.next() => feed.apply_version(minor, resizes_pods),
+            Some(event) = maps.next() => handler.configuration(event, &mut builder),
+            Some((minor, resizes_pods)) = versions.next() => builder.apply_version(minor, resizes_pods),
         }
-        intake.pass_on(&feed);
+        handler.pass_on(&builder);
     }
 }
 

@@ -23,7 +23,7 @@ fn with(set: &Lenient<SidecarSetResource>, pointer: &str, value: serde_json::Val
     serde_json::from_value(object).unwrap()
 }
 
-fn namespace(name: &str) -> SlimNamespace {
+fn namespace(name: &str) -> PartialNamespace {
     serde_json::from_value(json!({"metadata": {"name": name, "labels": {"env": "prod"}}})).unwrap()
 }
 
@@ -33,85 +33,85 @@ fn unreadable(name: &str) -> Lenient<SidecarSetResource> {
 
 #[test]
 fn a_relist_removes_sets_that_disappeared_and_keeps_the_unreadable() {
-    let mut feed = SnapshotBuilder::new(engine::snapshot::Exclusion::default(), true);
-    let world = ReadModel::of(&feed);
-    let mut intake = EventHandler::of(&world);
+    let mut builder = SnapshotBuilder::new(engine::snapshot::Exclusion::default(), true);
+    let model = ReadModel::of(&builder);
+    let mut handler = EventHandler::of(&model);
     for event in [Event::Init, Event::InitApply(set("a", 1)), Event::InitApply(set("b", 1)), Event::InitDone] {
-        intake.set(Ok(event), &mut feed);
+        handler.set(Ok(event), &mut builder);
     }
-    world.publish(&mut feed);
-    intake.pass_on(&feed);
-    let mut changes = world.changes();
+    model.publish(&mut builder);
+    handler.pass_on(&builder);
+    let mut changes = model.changes();
     for event in [Event::Init, Event::InitApply(unreadable("b")), Event::InitDone] {
-        intake.set(Ok(event), &mut feed);
+        handler.set(Ok(event), &mut builder);
     }
-    assert!(world.sets.get("a").is_none());
-    assert!(world.sets.get("b").unwrap().compiled.is_some());
-    world.publish(&mut feed);
-    intake.pass_on(&feed);
+    assert!(model.sets.get("a").is_none());
+    assert!(model.sets.get("b").unwrap().compiled.is_some());
+    model.publish(&mut builder);
+    handler.pass_on(&builder);
     assert_eq!(changes.try_recv().unwrap(), Change::Set("a".into()));
     assert!(changes.try_recv().is_err());
 }
 
 #[test]
 fn a_change_is_sent_once_and_only_when_the_snapshot_has_it() {
-    let mut feed = SnapshotBuilder::new(engine::snapshot::Exclusion::default(), true);
-    let world = ReadModel::of(&feed);
-    let (mut intake, mut changes) = (EventHandler::of(&world), world.changes());
+    let mut builder = SnapshotBuilder::new(engine::snapshot::Exclusion::default(), true);
+    let model = ReadModel::of(&builder);
+    let (mut handler, mut changes) = (EventHandler::of(&model), model.changes());
     for event in [Event::Apply(namespace("a")), Event::Delete(namespace("a")), Event::Apply(namespace("a"))] {
-        intake.namespace(Ok(event), &mut feed);
-        intake.pass_on(&feed);
+        handler.namespace(Ok(event), &mut builder);
+        handler.pass_on(&builder);
     }
     assert!(changes.try_recv().is_err(), "there is no snapshot with it yet");
-    world.publish(&mut feed);
-    intake.pass_on(&feed);
+    model.publish(&mut builder);
+    handler.pass_on(&builder);
     assert_eq!(changes.try_recv().unwrap(), Change::Namespace("a".into()));
     assert!(changes.try_recv().is_err());
     let counted = set("s", 1);
-    intake.set(Ok(Event::Apply(counted.clone())), &mut feed);
-    world.publish(&mut feed);
-    intake.pass_on(&feed);
+    handler.set(Ok(Event::Apply(counted.clone())), &mut builder);
+    model.publish(&mut builder);
+    handler.pass_on(&builder);
     assert_eq!(changes.try_recv().unwrap(), Change::Set("s".into()));
-    intake.set(Ok(Event::Apply(with(&counted, "/status", json!({"matchedPods": 3})))), &mut feed);
-    intake.pass_on(&feed);
+    handler.set(Ok(Event::Apply(with(&counted, "/status", json!({"matchedPods": 3})))), &mut builder);
+    handler.pass_on(&builder);
     assert_eq!(changes.try_recv().unwrap(), Change::Set("s".into()), "a status waits for no snapshot");
 }
 
 #[test]
 fn nothing_is_published_before_all_collections_are_complete() {
-    let mut feed = SnapshotBuilder::new(engine::snapshot::Exclusion::default(), true);
-    let world = ReadModel::of(&feed);
-    let mut intake = EventHandler::of(&world);
-    intake.set(Ok(Event::Init), &mut feed);
-    intake.set(Ok(Event::InitDone), &mut feed);
-    assert!(!intake.all_listed());
+    let mut builder = SnapshotBuilder::new(engine::snapshot::Exclusion::default(), true);
+    let model = ReadModel::of(&builder);
+    let mut handler = EventHandler::of(&model);
+    handler.set(Ok(Event::Init), &mut builder);
+    handler.set(Ok(Event::InitDone), &mut builder);
+    assert!(!handler.all_listed());
     for event in [Event::Init, Event::InitApply(namespace("a")), Event::InitDone] {
-        intake.namespace(Ok(event), &mut feed);
+        handler.namespace(Ok(event), &mut builder);
     }
-    assert!(!intake.all_listed());
+    assert!(!handler.all_listed());
     for event in [Event::Init, Event::InitDone] {
-        intake.configuration(Ok(event), &mut feed);
+        handler.configuration(Ok(event), &mut builder);
     }
-    assert!(!intake.all_listed());
+    assert!(!handler.all_listed());
     for event in [Event::Init, Event::InitDone] {
-        intake.revision(Ok(event), &mut feed);
+        handler.revision(Ok(event), &mut builder);
     }
-    assert!(!intake.all_listed());
+    assert!(!handler.all_listed());
     for event in [Event::Init, Event::InitDone] {
-        intake.plugin(Ok(event), &mut feed);
+        handler.plugin(Ok(event), &mut builder);
     }
-    assert!(!intake.all_listed());
+    assert!(!handler.all_listed());
     for event in [Event::Init, Event::InitDone] {
-        intake.limit_range(Ok(event), &mut feed);
+        handler.limit_range(Ok(event), &mut builder);
     }
-    assert!(!intake.all_listed());
+    assert!(!handler.all_listed());
     for event in [Event::Init, Event::InitDone] {
-        intake.security_profile(Ok(event), &mut feed);
+        handler.security_profile(Ok(event), &mut builder);
     }
-    assert!(intake.all_listed() && !world.is_published());
-    world.publish(&mut feed);
-    assert!(world.is_published());
-    assert!(world.snapshot.load().namespaces.labels("a").is_some());
+    assert!(handler.all_listed() && !model.is_published());
+    model.publish(&mut builder);
+    assert!(model.is_published());
+    assert!(model.snapshot.load().namespaces.labels("a").is_some());
 }
 
 /// A revision of the set, with this image.
@@ -132,74 +132,74 @@ fn revision(set: &str, image: &str) -> Lenient<RevisionResource> {
 
 #[test]
 fn a_revision_that_appears_after_its_set_is_in_the_next_snapshot_and_its_set_is_reconciled() {
-    let mut feed = SnapshotBuilder::new(engine::snapshot::Exclusion::default(), true);
-    let world = ReadModel::of(&feed);
-    let (mut intake, mut changes) = (EventHandler::of(&world), world.changes());
+    let mut builder = SnapshotBuilder::new(engine::snapshot::Exclusion::default(), true);
+    let model = ReadModel::of(&builder);
+    let (mut handler, mut changes) = (EventHandler::of(&model), model.changes());
     let pinned = set("s", 1);
     let strategy = json!({"revision": {"customVersion": "old"}});
-    intake.set(Ok(Event::Apply(with(&pinned, "/spec/injectionStrategy", strategy))), &mut feed);
-    let mut publish = |intake: &mut EventHandler<'_>, feed: &mut SnapshotBuilder| {
-        world.publish(feed);
-        intake.pass_on(feed);
+    handler.set(Ok(Event::Apply(with(&pinned, "/spec/injectionStrategy", strategy))), &mut builder);
+    let mut publish = |handler: &mut EventHandler<'_>, builder: &mut SnapshotBuilder| {
+        model.publish(builder);
+        handler.pass_on(builder);
         assert_eq!(changes.try_recv().unwrap(), Change::Set("s".into()));
-        let snapshot = world.snapshot.load_full();
+        let snapshot = model.snapshot.load_full();
         let image = |form: &engine::snapshot::pinned::PinnedForm| {
             form.as_ref().ok().map(|form| form.containers.iter().next().unwrap().image.clone())
         };
         (snapshot.generation, image(snapshot.pinned.form("s").unwrap()))
     };
-    assert_eq!(publish(&mut intake, &mut feed), (1, None));
+    assert_eq!(publish(&mut handler, &mut builder), (1, None));
     let old = revision("s", "old:1");
-    intake.revision(Ok(Event::Apply(old.clone())), &mut feed);
-    assert_eq!(publish(&mut intake, &mut feed), (2, Some("old:1".to_owned())));
-    intake.revision(Ok(Event::Apply(old.clone())), &mut feed);
-    assert!(!feed.is_stale(), "nothing has changed");
-    intake.revision(Ok(Event::Delete(old)), &mut feed);
-    assert_eq!(publish(&mut intake, &mut feed), (3, None));
+    handler.revision(Ok(Event::Apply(old.clone())), &mut builder);
+    assert_eq!(publish(&mut handler, &mut builder), (2, Some("old:1".to_owned())));
+    handler.revision(Ok(Event::Apply(old.clone())), &mut builder);
+    assert!(!builder.is_stale(), "nothing has changed");
+    handler.revision(Ok(Event::Delete(old)), &mut builder);
+    assert_eq!(publish(&mut handler, &mut builder), (3, None));
 }
 
 #[test]
 fn a_cluster_that_does_not_know_plugins_has_none_and_no_fault() {
-    let mut feed = SnapshotBuilder::new(engine::snapshot::Exclusion::default(), true);
-    let world = ReadModel::of(&feed);
-    let mut intake = EventHandler::of(&world);
+    let mut builder = SnapshotBuilder::new(engine::snapshot::Exclusion::default(), true);
+    let model = ReadModel::of(&builder);
+    let mut handler = EventHandler::of(&model);
     let object = json!({"metadata": {"name": "a", "uid": "a"}, "spec": {"plugin": "AlwaysPullImages"}});
-    intake.plugin(Ok(Event::Apply(serde_json::from_value(object).unwrap())), &mut feed);
-    assert_eq!(world.plugin_table.all().len(), 1);
+    handler.plugin(Ok(Event::Apply(serde_json::from_value(object).unwrap())), &mut builder);
+    assert_eq!(model.plugin_table.all().len(), 1);
     let missing = kube::core::Status::failure("not found", "NotFound").with_code(404).boxed();
-    intake.plugin(Err(watcher::Error::InitialListFailed(kube::Error::Api(missing))), &mut feed);
-    assert!(world.plugins.is_synced() && world.plugins.failing().is_none());
-    assert!(world.plugin_table.all().is_empty(), "the definition went, and its objects with it");
-    assert_eq!(world.plugins.age(), Some(Duration::ZERO));
+    handler.plugin(Err(watcher::Error::InitialListFailed(kube::Error::Api(missing))), &mut builder);
+    assert!(model.plugins.is_synced() && model.plugins.failing().is_none());
+    assert!(model.plugin_table.all().is_empty(), "the definition went, and its objects with it");
+    assert_eq!(model.plugins.age(), Some(Duration::ZERO));
 }
 
 #[test]
 fn annotations_of_namespaces_that_plugins_read_are_kept() {
-    let mut feed = SnapshotBuilder::new(engine::snapshot::Exclusion::default(), true);
-    let world = ReadModel::of(&feed);
+    let mut builder = SnapshotBuilder::new(engine::snapshot::Exclusion::default(), true);
+    let model = ReadModel::of(&builder);
     let annotations = json!({"scheduler.alpha.kubernetes.io/node-selector": "a=b", "other": "x"});
     let namespace = serde_json::from_value(json!({"metadata": {"name": "a", "annotations": annotations}})).unwrap();
-    EventHandler::of(&world).namespace(Ok(Event::Apply(namespace)), &mut feed);
-    world.publish(&mut feed);
-    let snapshot = world.snapshot.load();
+    EventHandler::of(&model).namespace(Ok(Event::Apply(namespace)), &mut builder);
+    model.publish(&mut builder);
+    let snapshot = model.snapshot.load();
     let placement = snapshot.namespaces.known("a").unwrap().placement().unwrap();
     assert_eq!(placement.node_selector, Some(Ok([("a".to_owned(), "b".to_owned())].into())));
 }
 
 #[test]
 fn the_list_of_annotations_is_published_and_goes_with_its_map() {
-    let mut feed = SnapshotBuilder::new(engine::snapshot::Exclusion::default(), true);
-    let world = ReadModel::of(&feed);
-    let mut intake = EventHandler::of(&world);
+    let mut builder = SnapshotBuilder::new(engine::snapshot::Exclusion::default(), true);
+    let model = ReadModel::of(&builder);
+    let mut handler = EventHandler::of(&model);
     let map: ConfigMap = serde_json::from_value(json!({
         "metadata": {"name": CONFIG_MAP},
         "data": {ALLOW_LIST_KEY: r#"{"rules":[{"allowedAnnotationKeyExprs":["key.*"]}]}"#},
     }))
     .unwrap();
     let mut allows = |event: Event<ConfigMap>| {
-        intake.configuration(Ok(event), &mut feed);
-        world.publish(&mut feed);
-        world.snapshot.load().configuration.allow_list.allows(&<_>::default(), "key1")
+        handler.configuration(Ok(event), &mut builder);
+        model.publish(&mut builder);
+        model.snapshot.load().configuration.allow_list.allows(&<_>::default(), "key1")
     };
     assert!(!allows(Event::Init));
     assert!(allows(Event::InitApply(map.clone())));
@@ -209,16 +209,16 @@ fn the_list_of_annotations_is_published_and_goes_with_its_map() {
 
 #[test]
 fn of_every_watch_it_is_noted_that_it_fails() {
-    let mut feed = SnapshotBuilder::new(engine::snapshot::Exclusion::default(), true);
-    let world = ReadModel::of(&feed);
-    let mut intake = EventHandler::of(&world);
-    intake.set(Err(watcher::Error::NoResourceVersion), &mut feed);
-    intake.namespace(Err(watcher::Error::NoResourceVersion), &mut feed);
-    intake.configuration(Err(watcher::Error::NoResourceVersion), &mut feed);
-    intake.plugin(Err(watcher::Error::NoResourceVersion), &mut feed);
-    intake.revision(Err(watcher::Error::NoResourceVersion), &mut feed);
-    for model in [&world.sidecarsets, &world.plugins, &world.namespaces, &world.configuration, &world.revisions] {
-        assert!(model.failing().is_some());
+    let mut builder = SnapshotBuilder::new(engine::snapshot::Exclusion::default(), true);
+    let model = ReadModel::of(&builder);
+    let mut handler = EventHandler::of(&model);
+    handler.set(Err(watcher::Error::NoResourceVersion), &mut builder);
+    handler.namespace(Err(watcher::Error::NoResourceVersion), &mut builder);
+    handler.configuration(Err(watcher::Error::NoResourceVersion), &mut builder);
+    handler.plugin(Err(watcher::Error::NoResourceVersion), &mut builder);
+    handler.revision(Err(watcher::Error::NoResourceVersion), &mut builder);
+    for watch in [&model.sidecarsets, &model.plugins, &model.namespaces, &model.configuration, &model.revisions] {
+        assert!(watch.failing().is_some());
     }
 }
 

@@ -7,11 +7,11 @@ use crate::logging::throttle::LogThrottle;
 
 /// Says what is wrong, and what to do where that is known; any event but `Init` shows that the watch works again. `Init` is made up
 /// before the API server is asked.
-pub fn report<K: Resource<DynamicType = ()>>(event: &Result<Event<K>, watcher::Error>, trouble: &mut LogThrottle) {
+pub fn report<K: Resource<DynamicType = ()>>(event: &Result<Event<K>, watcher::Error>, throttle: &mut LogThrottle) {
     match event {
         Ok(Event::Init) => {}
-        Ok(_) => trouble.over(),
-        Err(error) if trouble.is_news(error) => log::<K>(error),
+        Ok(_) => throttle.over(),
+        Err(error) if throttle.is_news(error) => log::<K>(error),
         Err(_) => {}
     }
 }
@@ -54,10 +54,10 @@ mod tests {
             (Ok(Event::InitDone), true),
             (Ok(Event::Apply(ConfigMap::default())), true),
         ] {
-            let mut trouble = LogThrottle::default();
-            assert!(trouble.is_news(&failed()));
-            report(&event, &mut trouble);
-            assert_eq!(trouble.is_news(&failed()), is_over, "{event:?}");
+            let mut throttle = LogThrottle::default();
+            assert!(throttle.is_news(&failed()));
+            report(&event, &mut throttle);
+            assert_eq!(throttle.is_news(&failed()), is_over, "{event:?}");
         }
     }
 }

@@ -5,7 +5,7 @@ use engine::podsecurityprofile::api::{self, PluginStatus, PodSecurityProfile, Pr
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 
-use super::cluster_scoped::{cluster_scoped, slim};
+use super::cluster_scoped::{cluster_scoped, partial};
 
 /// A PodSecurityProfile with all metadata. What decides knows no client: it has [`PodSecurityProfile`], which this can be turned into.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -25,7 +25,7 @@ pub struct PodSecurityProfileResource {
 impl From<PodSecurityProfileResource> for PodSecurityProfile {
     fn from(object: PodSecurityProfileResource) -> Self {
         let PodSecurityProfileResource { metadata, spec, status } = object;
-        let metadata = slim(metadata);
+        let metadata = partial(metadata);
         Self { metadata, spec, status }
     }
 }

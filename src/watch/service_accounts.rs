@@ -7,7 +7,7 @@ use engine::plugins::Plugin;
 use engine::plugins::compiled::CompiledPlugin;
 use engine::plugins::service_account::{Account, ENFORCING, Names, is_true};
 use engine::snapshot::builder::SnapshotBuilder;
-use engine::snapshot::collection::Change;
+use engine::snapshot::collection::CollectionChange;
 use engine::snapshot::service_accounts::AccountKey;
 use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -20,14 +20,14 @@ use crate::watch::while_read::WhileRead;
 /// An account: which it is, and the secrets that it names.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct SlimAccount {
+pub struct PartialAccount {
     #[serde(default, deserialize_with = "metadata_that_is_read")]
     metadata: ObjectMeta,
     secrets: Option<Names>,
     image_pull_secrets: Option<Names>,
 }
 
-resource_of_kind!(SlimAccount: ServiceAccount);
+resource_of_kind!(PartialAccount: ServiceAccount);
 
 /// The rest, as managedFields, is skipped; of the annotations one is kept, where it says yes.
 fn metadata_that_is_read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
@@ -49,7 +49,7 @@ fn metadata_that_is_read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<O
 pub struct ServiceAccounts;
 
 impl WhileRead for ServiceAccounts {
-    type Object = SlimAccount;
+    type Object = PartialAccount;
     type Key = AccountKey;
     type Value = Arc<Account>;
 
@@ -57,19 +57,19 @@ impl WhileRead for ServiceAccounts {
         plugin.plugin == Plugin::ServiceAccount
     }
 
-    fn key(account: &SlimAccount) -> AccountKey {
+    fn key(account: &PartialAccount) -> AccountKey {
         AccountKey { namespace: account.namespace().unwrap_or_default(), name: account.name_any() }
     }
 
-    fn read(account: SlimAccount) -> Arc<Account> {
+    fn read(account: PartialAccount) -> Arc<Account> {
         let is_enforcing = account.metadata.annotations.is_some_and(|kept| !kept.is_empty());
         let (secrets, pull_secrets) = (account.secrets, account.image_pull_secrets);
         let (secrets, pull_secrets) = (secrets.unwrap_or_default(), pull_secrets.unwrap_or_default());
         Arc::new(Account { is_enforcing, secrets, pull_secrets })
     }
 
-    fn apply(change: &Change<AccountKey, Arc<Account>>, feed: &mut SnapshotBuilder) {
-        feed.collections.service_accounts.apply(change);
+    fn apply(change: &CollectionChange<AccountKey, Arc<Account>>, builder: &mut SnapshotBuilder) {
+        builder.collections.service_accounts.apply(change);
     }
 }
 
@@ -83,12 +83,12 @@ mod tests {
 
     #[test]
     fn accounts_are_needed_while_a_plugin_that_is_on_reads_them() {
-        let mut feed = SnapshotBuilder::new(Exclusion::default(), true);
+        let mut builder = SnapshotBuilder::new(Exclusion::default(), true);
         for (mode, needed) in [("Enforce", true), ("Off", false), ("Audit", true)] {
             let spec = json!({"plugin": "ServiceAccount", "mode": mode});
             let object = json!({"metadata": {"name": "a", "uid": "u", "generation": 1}, "spec": spec});
-            feed.collections.plugins.apply(&serde_json::from_value(object).unwrap());
-            assert_eq!(is_needed::<ServiceAccounts>(&feed), needed, "{mode}");
+            builder.collections.plugins.apply(&serde_json::from_value(object).unwrap());
+            assert_eq!(is_needed::<ServiceAccounts>(&builder), needed, "{mode}");
         }
     }
 
@@ -104,10 +104,10 @@ mod tests {
                 "metadata": {"name": "a", "namespace": "shop", "annotations": {ENFORCING: annotation, "other": "true"}},
                 "secrets": secrets, "imagePullSecrets": [{"name": "registry"}],
             });
-            let slim: SlimAccount = serde_json::from_value(object.clone()).unwrap();
+            let partial: PartialAccount = serde_json::from_value(object.clone()).unwrap();
             let key = AccountKey { namespace: "shop".to_owned(), name: "a".to_owned() };
-            assert_eq!(ServiceAccounts::key(&slim), key);
-            assert_eq!(*ServiceAccounts::read(slim), Account::read(&object), "{object}");
+            assert_eq!(ServiceAccounts::key(&partial), key);
+            assert_eq!(*ServiceAccounts::read(partial), Account::read(&object), "{object}");
             assert_eq!(Account::read(&object).is_enforcing, annotation != "yes");
         }
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use engine::plugins::compiled::{CompiledPlugin, Settings};
 use engine::plugins::storage_classes::StorageClass;
 use engine::snapshot::builder::SnapshotBuilder;
-use engine::snapshot::collection::Change;
+use engine::snapshot::collection::CollectionChange;
 use k8s_openapi::api::storage::v1::StorageClass as Resource;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::ResourceExt as _;
@@ -17,13 +17,13 @@ use crate::watch::while_read::WhileRead;
 /// A class: its metadata, and whether its claims may grow.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct SlimClass {
+pub struct PartialClass {
     #[serde(default, deserialize_with = "metadata_that_is_read")]
     metadata: ObjectMeta,
     allow_volume_expansion: Option<bool>,
 }
 
-resource_of_kind!(SlimClass: Resource);
+resource_of_kind!(PartialClass: Resource);
 
 /// The rest, as managedFields, is skipped: a user may write a megabyte of it.
 fn metadata_that_is_read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
@@ -43,7 +43,7 @@ fn metadata_that_is_read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<O
 pub struct StorageClasses;
 
 impl WhileRead for StorageClasses {
-    type Object = SlimClass;
+    type Object = PartialClass;
     type Key = String;
     type Value = StorageClass;
 
@@ -55,19 +55,19 @@ impl WhileRead for StorageClasses {
         }
     }
 
-    fn key(object: &SlimClass) -> String {
+    fn key(object: &PartialClass) -> String {
         object.name_any()
     }
 
-    fn read(class: SlimClass) -> StorageClass {
+    fn read(class: PartialClass) -> StorageClass {
         let created = class.creation_timestamp().map(|time| time.0.to_string()).unwrap_or_default();
         let annotations = &class.metadata.annotations;
         let expands = class.allow_volume_expansion == Some(true);
         StorageClass::of(|key| annotations.as_ref()?.get(key).map(String::as_str), &created, expands)
     }
 
-    fn apply(change: &Change<String, StorageClass>, feed: &mut SnapshotBuilder) {
-        feed.collections.storage_classes.apply(change);
+    fn apply(change: &CollectionChange<String, StorageClass>, builder: &mut SnapshotBuilder) {
+        builder.collections.storage_classes.apply(change);
     }
 }
 
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn classes_are_needed_while_a_plugin_that_is_on_depends_on_them() {
-        let mut feed = SnapshotBuilder::new(Exclusion::default(), true);
+        let mut builder = SnapshotBuilder::new(Exclusion::default(), true);
         for (mode, section, needed) in [
             ("Enforce", json!({}), true),
             ("Off", json!({}), false),
@@ -90,13 +90,13 @@ mod tests {
         ] {
             let spec = json!({"plugin": "DefaultStorageClass", "mode": mode, "defaultStorageClass": section});
             let object = json!({"metadata": {"name": "a", "uid": "u", "generation": 1}, "spec": spec});
-            feed.collections.plugins.apply(&serde_json::from_value(object).unwrap());
-            assert_eq!(is_needed::<StorageClasses>(&feed), needed, "{mode} {section}");
+            builder.collections.plugins.apply(&serde_json::from_value(object).unwrap());
+            assert_eq!(is_needed::<StorageClasses>(&builder), needed, "{mode} {section}");
         }
         let spec = json!({"plugin": "PersistentVolumeClaimResize"});
         let object = json!({"metadata": {"name": "b", "uid": "v", "generation": 1}, "spec": spec});
-        feed.collections.plugins.apply(&serde_json::from_value(object).unwrap());
-        assert!(is_needed::<StorageClasses>(&feed), "whether claims of a class may grow");
+        builder.collections.plugins.apply(&serde_json::from_value(object).unwrap());
+        assert!(is_needed::<StorageClasses>(&builder), "whether claims of a class may grow");
     }
 
     #[test]

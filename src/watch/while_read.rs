@@ -8,13 +8,13 @@ use std::pin::Pin;
 
 use engine::plugins::compiled::{CompiledPlugin, Mode};
 use engine::snapshot::builder::SnapshotBuilder;
-use engine::snapshot::collection::Change;
+use engine::snapshot::collection::CollectionChange;
 use futures::{Stream, StreamExt as _};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 
-use crate::watch::follow::{Follower, Step, events};
+use crate::watch::follow::{Follower, WatchStep, events};
 use crate::watch::read_model::watch_config;
 use crate::watch::ungated::UngatedWatches;
 
@@ -45,7 +45,7 @@ pub trait WhileRead {
     fn log_left_out(_: &Self::Key, _: usize) {}
 
     /// Takes a change in.
-    fn apply(change: &Change<Self::Key, Self::Value>, feed: &mut SnapshotBuilder);
+    fn apply(change: &CollectionChange<Self::Key, Self::Value>, builder: &mut SnapshotBuilder);
 }
 
 /// What is read of an event.
@@ -82,8 +82,8 @@ impl<R: WhileRead> WatchWhileRead<R> {
     }
 
     /// Begins to watch if a plugin needs it, and ends if none does any more.
-    pub fn follow_need(&mut self, feed: &mut SnapshotBuilder) {
-        match (is_needed::<R>(feed), self.events.is_some()) {
+    pub fn follow_need(&mut self, builder: &mut SnapshotBuilder) {
+        match (is_needed::<R>(builder), self.events.is_some()) {
             (true, false) => {
                 let events = events(Api::all_with(self.client.clone(), &()), watch_config());
                 self.events = Some(Box::pin(self.watches.counting(R::Object::plural(&()), events)));
@@ -91,7 +91,7 @@ impl<R: WhileRead> WatchWhileRead<R> {
             (false, true) => {
                 (self.events, self.follower) = (None, Follower::default());
                 self.left_out = LeftOut(HashMap::new());
-                R::apply(&Change::Unwatched, feed);
+                R::apply(&CollectionChange::Unwatched, builder);
             }
             _ => {}
         }
@@ -111,31 +111,31 @@ impl<R: WhileRead> WatchWhileRead<R> {
     }
 
     /// Takes an event in.
-    pub fn take(&mut self, event: Read<R>, feed: &mut SnapshotBuilder) {
+    pub fn take(&mut self, event: Read<R>, builder: &mut SnapshotBuilder) {
         let left_out = &mut self.left_out;
         self.follower.follow(event, R::key, |step| {
             let change = match step {
-                Step::Is(object) => {
+                WatchStep::Is(object) => {
                     let (key, count) = (R::key(&object), R::left_out(&object));
                     if left_out.is_news(&key, count) {
                         R::log_left_out(&key, count);
                     }
-                    Change::Is(key, R::read(object))
+                    CollectionChange::Is(key, R::read(object))
                 }
-                Step::Gone(key) => {
+                WatchStep::Gone(key) => {
                     left_out.is_news(&key, 0);
-                    Change::Gone(key)
+                    CollectionChange::Gone(key)
                 }
-                Step::Listed => Change::Listed,
+                WatchStep::Listed => CollectionChange::Listed,
             };
-            R::apply(&change, feed);
+            R::apply(&change, builder);
         });
     }
 }
 
 /// Whether an accepted object that is on reads it.
-pub fn is_needed<R: WhileRead>(feed: &SnapshotBuilder) -> bool {
-    let records = feed.collections.plugins.collection().table().all();
+pub fn is_needed<R: WhileRead>(builder: &SnapshotBuilder) -> bool {
+    let records = builder.collections.plugins.collection().table().all();
     let mut forms = records.iter().filter_map(|record| record.compiled.as_ref());
     forms.any(|form| form.mode != Mode::Off && R::is_read_by(form))
 }

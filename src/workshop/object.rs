@@ -20,7 +20,7 @@ pub trait Part: Debug + Clone + Default + PartialEq + Serialize + DeserializeOwn
 impl<T: Debug + Clone + Default + PartialEq + Serialize + DeserializeOwned> Part for T {}
 
 /// The spec of a kind, which says where the API server has the kind's objects.
-pub trait Spec: Part {
+pub trait KindSpec: Part {
     /// API group.
     const GROUP: &'static str;
     /// API version.
@@ -39,7 +39,7 @@ pub trait Spec: Part {
 }
 
 /// When the API server calls a webhook of the kind: in these operations, by an entry of this name.
-pub const fn rule<S: Spec>(operations: &'static [Operation], name: &'static str) -> Rule {
+pub const fn rule<S: KindSpec>(operations: &'static [Operation], name: &'static str) -> Rule {
     let scope = if S::Scope::NAMESPACED { Scope::Namespaced } else { Scope::Cluster };
     Rule { scope, ..Rule::new(name, Object::<S>::RESOURCES, operations) }
 }
@@ -63,7 +63,7 @@ where
 /// An object of the kind with this spec.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, bound = "")]
-pub struct Object<S: Spec> {
+pub struct Object<S: KindSpec> {
     /// Name and namespace, and what else a controller reads.
     #[serde(deserialize_with = "metadata::kept")]
     pub metadata: ObjectMeta,
@@ -75,12 +75,12 @@ pub struct Object<S: Spec> {
     pub status: Option<S::Status>,
 }
 
-impl<S: Spec> Object<S> {
+impl<S: KindSpec> Object<S> {
     const RESOURCES: &'static [Resource] =
         &[Resource { group: S::GROUP, version: S::VERSION, resource: S::PLURAL, kind: S::KIND }];
 }
 
-impl<S: Spec> k8s_openapi::Resource for Object<S> {
+impl<S: KindSpec> k8s_openapi::Resource for Object<S> {
     const API_VERSION: &'static str = S::API_VERSION;
     const GROUP: &'static str = S::GROUP;
     const KIND: &'static str = S::KIND;
@@ -89,7 +89,7 @@ impl<S: Spec> k8s_openapi::Resource for Object<S> {
     type Scope = S::Scope;
 }
 
-impl<S: Spec> k8s_openapi::Metadata for Object<S> {
+impl<S: KindSpec> k8s_openapi::Metadata for Object<S> {
     type Ty = ObjectMeta;
 
     fn metadata(&self) -> &ObjectMeta {

@@ -62,7 +62,7 @@ fn list_of_configuration_fields_is_up_to_date() {
     let mut cli = Cli::command();
     cli.build();
     let serve = cli.find_subcommand("serve").unwrap();
-    let default = |field: &config::Field| {
+    let default = |field: &config::ConfigField| {
         let argument = serve.get_arguments().find(|it| field.flag.is_some() && it.get_long() == field.flag);
         let of_flag = argument.and_then(|it| it.get_default_values().first()).map(|value| value.to_str().unwrap());
         Some(field.default).filter(|text| !text.is_empty()).or(of_flag).map(quoted).unwrap_or_default()

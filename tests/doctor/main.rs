@@ -12,7 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 use outrider::certs::authority::Authority;
 use outrider::doctor::examine;
 use outrider::doctor::facts::{Facts, NotChecked};
-use outrider::doctor::report::{Report, Severity, Verdict};
+use outrider::doctor::report::{ClusterHealth, Report, Severity};
 use outrider::sidecarset::crd;
 use serde_json::{Value, json};
 
@@ -72,15 +72,15 @@ fn hold(name: &str, found: &str) {
 #[test]
 fn each_recorded_cluster_is_told_as_before_and_judged_as_it_is() {
     for (name, verdict) in [
-        ("healthy", Verdict::Healthy),
-        ("nobody-answers", Verdict::Critical),
-        ("certificates", Verdict::Critical),
-        ("wrong-name", Verdict::Critical),
-        ("reach", Verdict::Critical),
-        ("own", Verdict::Findings),
-        ("without-outrider", Verdict::Findings),
-        ("unreadable", Verdict::CannotTell),
-        ("foreign", Verdict::Critical),
+        ("healthy", ClusterHealth::Healthy),
+        ("nobody-answers", ClusterHealth::Critical),
+        ("certificates", ClusterHealth::Critical),
+        ("wrong-name", ClusterHealth::Critical),
+        ("reach", ClusterHealth::Critical),
+        ("own", ClusterHealth::Findings),
+        ("without-outrider", ClusterHealth::Findings),
+        ("unreadable", ClusterHealth::CannotTell),
+        ("foreign", ClusterHealth::Critical),
     ] {
         let report = examined(name);
         hold(&format!("{name}.txt"), &report.text());
@@ -94,7 +94,7 @@ fn a_namespace_whose_label_says_that_it_is_not_excluded_is_told() {
     let namespace = json!({"metadata": {"name": "shop", "labels": {"outrider.dev/exclude": "false"}}});
     facts.excluded_by_no = vec![serde_json::from_value(namespace).unwrap()];
     let report = examine(&facts, now());
-    assert_eq!(report.verdict(), Verdict::Findings);
+    assert_eq!(report.verdict(), ClusterHealth::Findings);
     let text = report.text();
     assert!(text.contains("excludes a namespace whatever its value, also \"false\""), "{text}");
     assert!(text.contains("kubectl label namespace shop outrider.dev/exclude-"), "{text}");
@@ -109,10 +109,10 @@ fn a_converter_that_is_trusted_and_does_not_convert_is_critical() {
         "strategy": "Webhook", "webhook": {"clientConfig": {"url": "https://outside.example.com/convert"}},
     }}});
     facts.definitions = vec![serde_json::from_value(definition).unwrap()];
-    assert_eq!(examine(&facts, now()).verdict(), Verdict::Healthy);
+    assert_eq!(examine(&facts, now()).verdict(), ClusterHealth::Healthy);
     facts.unconverted.insert(key.to_owned(), "answers 404 Not Found to a ConversionReview".to_owned());
     let report = examine(&facts, now());
-    assert_eq!(report.verdict(), Verdict::Critical);
+    assert_eq!(report.verdict(), ClusterHealth::Critical);
     let text = report.text();
     for said in [
         "its conversion webhook answers 404 Not Found to a ConversionReview",
@@ -184,11 +184,11 @@ fn an_endpoint_by_url_that_nobody_answers_at_is_critical_under_fail() {
     for (policy, severity) in [("Fail", Severity::Critical), ("Ignore", Severity::Warning)] {
         let mut facts = recorded("without-outrider");
         let mut pods = facts.validating[0].clone();
-        let hook = &mut pods.webhooks.as_mut().unwrap()[0];
-        hook.failure_policy = Some(policy.to_owned());
+        let webhook = &mut pods.webhooks.as_mut().unwrap()[0];
+        webhook.failure_policy = Some(policy.to_owned());
         let rule = json!([{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]);
-        hook.rules = serde_json::from_value(rule).unwrap();
-        hook.namespace_selector = serde_json::from_value(json!({"matchLabels": {"inject": "yes"}})).unwrap();
+        webhook.rules = serde_json::from_value(rule).unwrap();
+        webhook.namespace_selector = serde_json::from_value(json!({"matchLabels": {"inject": "yes"}})).unwrap();
         facts.validating = vec![pods];
         let report = examine(&facts, now());
         let [finding] = report.findings.as_slice() else { panic!("{:?}", report.findings) };
@@ -266,7 +266,7 @@ fn the_printed_configurations_are_found_harmless_while_a_replica_is_ready() {
     ));
     let exclusion = engine::snapshot::Exclusion::new("outrider-system", []);
     let settings = outrider::manifests::webhooks::Settings {
-        target: outrider::manifests::webhooks::Target::Service { namespace: "outrider-system".to_owned() },
+        target: outrider::manifests::webhooks::WebhookTarget::Service { namespace: "outrider-system".to_owned() },
         ca_bundle: None,
         exclusion: &exclusion,
         pod_failure_policy: outrider::manifests::webhooks::PodFailurePolicy::Fail,
@@ -274,15 +274,15 @@ fn the_printed_configurations_are_found_harmless_while_a_replica_is_ready() {
     let bundle = facts.mutating[0].webhooks.as_ref().unwrap()[0].client_config.ca_bundle.clone();
     facts.mutating = vec![outrider::manifests::webhooks::mutating(&printed, &settings)];
     facts.validating = vec![outrider::manifests::webhooks::validating(&printed, &settings)];
-    for hook in facts.mutating[0].webhooks.iter_mut().flatten() {
-        hook.client_config.ca_bundle.clone_from(&bundle);
+    for webhook in facts.mutating[0].webhooks.iter_mut().flatten() {
+        webhook.client_config.ca_bundle.clone_from(&bundle);
     }
-    for hook in facts.validating[0].webhooks.iter_mut().flatten() {
-        hook.client_config.ca_bundle.clone_from(&bundle);
+    for webhook in facts.validating[0].webhooks.iter_mut().flatten() {
+        webhook.client_config.ca_bundle.clone_from(&bundle);
     }
     let report = examine(&facts, now());
     assert_eq!(report.findings, []);
     // Without the exclusions the same rules would hold the cluster.
     facts.mutating[0].webhooks.as_mut().unwrap()[0].namespace_selector = None;
-    assert_eq!(examine(&facts, now()).verdict(), Verdict::Critical);
+    assert_eq!(examine(&facts, now()).verdict(), ClusterHealth::Critical);
 }

@@ -20,7 +20,7 @@ use crate::replicas::{
 use crate::room::SET;
 
 /// A new authority after 20 s.
-const SHORT_LIVES: [&str; 4] = [
+const SHORT_LIFETIMES: [&str; 4] = [
     "--self-signed-ca-duration=30s",
     "--self-signed-leaf-duration=10s",
     "--ca-bundle-settle=2s",
@@ -28,7 +28,7 @@ const SHORT_LIVES: [&str; 4] = [
 ];
 
 /// No further authority while the test lasts, and what is not needed goes soon.
-const QUIET_LIVES: [&str; 4] = [
+const QUIET_LIFETIMES: [&str; 4] = [
     "--self-signed-ca-duration=1h",
     "--self-signed-leaf-duration=10s",
     "--ca-bundle-settle=1s",
@@ -85,14 +85,14 @@ struct Rollout<'a> {
 
 impl Rollout<'_> {
     /// Starts a replica, and waits until it is ready.
-    fn start(&self, lives: &[&str], flags: &[&str]) -> Outrider {
-        let replica = self.begin(lives, flags);
+    fn start(&self, lifetimes: &[&str], flags: &[&str]) -> Outrider {
+        let replica = self.begin(lifetimes, flags);
         replica.ready();
         replica
     }
 
     /// Starts a replica that need not get ready.
-    fn begin(&self, lives: &[&str], flags: &[&str]) -> Outrider {
+    fn begin(&self, lifetimes: &[&str], flags: &[&str]) -> Outrider {
         let common = [
             "--leader-elect",
             "--drain-delay=2s",
@@ -100,7 +100,7 @@ impl Rollout<'_> {
             "--leader-elect-renew-deadline=3s",
         ];
         let short = ["--leader-elect-retry-period=1s"];
-        let replica = Outrider::start(self.cluster, self.account, &[&common[..], &short, lives, flags].concat());
+        let replica = Outrider::start(self.cluster, self.account, &[&common[..], &short, lifetimes, flags].concat());
         self.endpoints.add(&replica);
         replica
     }
@@ -141,7 +141,7 @@ fn modes(rollout: &Rollout<'_>, from: [Outrider; 2]) -> Outrider {
     issue_for("outrider-webhook.default.svc", &one, 9, dir.path());
     let cert_dir = format!("--cert-dir={}", dir.path().display());
     let files = ["--certificates=files", "--write-ca-bundle", "--namespace=outrider-system", &cert_dir];
-    let files = rollout.begin(&SHORT_LIVES, &files);
+    let files = rollout.begin(&SHORT_LIFETIMES, &files);
     eventually("the replica says that nobody would trust it by that name", || {
         files.checks().contains("and the API server asks for outrider-webhook.outrider-system.svc")
     });
@@ -158,7 +158,7 @@ fn modes(rollout: &Rollout<'_>, from: [Outrider; 2]) -> Outrider {
     eventually("the pair of another authority is served", || files.certificate_ends() > ends);
     assert!(has(one.anchor()) && has(other.anchor()), "it was published first");
 
-    let own = rollout.start(&QUIET_LIVES, &["--certificates=self"]);
+    let own = rollout.start(&QUIET_LIFETIMES, &["--certificates=self"]);
     assert!(has(other.anchor()) && has(&authority(rollout.cluster).0));
     files.end();
     eventually("the one with its own authority leads", || own.leads());
@@ -171,7 +171,7 @@ fn no_pod_is_refused_while_authorities_and_modes_change() {
     let (cluster, account) = small_cluster();
     let rollout = Rollout { cluster: &cluster, account: &account, endpoints: Arc::default() };
     let own = ["--certificates=self"];
-    let replicas = [rollout.start(&SHORT_LIVES, &own), rollout.start(&SHORT_LIVES, &own)];
+    let replicas = [rollout.start(&SHORT_LIFETIMES, &own), rollout.start(&SHORT_LIFETIMES, &own)];
     let address = service(Arc::clone(&rollout.endpoints));
     cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&webhooks_at(address))).unwrap();
     eventually("the leader has written the caBundles", || has_ca_bundles(&cluster));

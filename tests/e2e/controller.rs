@@ -145,15 +145,15 @@ fn the_leader_keeps_the_ca_bundle_and_touches_nothing_else() {
     outrider.ready();
     let secret = || get(&cluster, &["secret", "-n", "outrider-system", "outrider-ca"])["data"]["tls.crt"].clone();
     let bundles = |configuration: &Value| -> Vec<Value> {
-        let hooks = configuration["webhooks"].as_array().unwrap();
-        hooks.iter().map(|hook| hook["clientConfig"]["caBundle"].clone()).collect()
+        let entries = configuration["webhooks"].as_array().unwrap();
+        entries.iter().map(|entry| entry["clientConfig"]["caBundle"].clone()).collect()
     };
     let complete = || bundles(&configuration()).iter().all(|bundle| *bundle == secret());
     eventually("every entry has the caBundle", complete);
     eventually("the status can be written", || counts(&cluster, "counted") == [0, 0, 0]);
     let without_bundle = |mut configuration: Value| {
-        for hook in configuration["webhooks"].as_array_mut().unwrap() {
-            hook["clientConfig"].as_object_mut().unwrap().remove("caBundle");
+        for entry in configuration["webhooks"].as_array_mut().unwrap() {
+            entry["clientConfig"].as_object_mut().unwrap().remove("caBundle");
         }
         configuration["webhooks"].take()
     };

@@ -17,7 +17,7 @@ use outrider::controller::{Context, Operator, status};
 use outrider::crd::{Definition, Scope, schema};
 use outrider::kind::{Editors, Family, Kind, Reader, Watched, no_demands, no_rules};
 use outrider::permissions::{applied, own_kind};
-use outrider::workshop::object::{Object, Spec, rule};
+use outrider::workshop::object::{KindSpec, Object, rule};
 use outrider::workshop::owned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -60,7 +60,7 @@ struct Said {
     said: String,
 }
 
-impl Spec for Motto {
+impl KindSpec for Motto {
     const GROUP: &'static str = "toy.example.com";
     const VERSION: &'static str = "v1";
     const API_VERSION: &'static str = "toy.example.com/v1";

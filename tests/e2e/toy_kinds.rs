@@ -9,7 +9,7 @@ use clap::{CommandFactory as _, FromArgMatches as _};
 use cluster::{Cluster, Options};
 use outrider::cli::fail_open::FailOpenArgs;
 use outrider::cli::kinds::KindArgs;
-use outrider::cli::manifests::{self, ManifestsArgs, What};
+use outrider::cli::manifests::{self, ManifestGroup, ManifestsArgs};
 use outrider::cli::streams::Streams;
 use outrider::cli::{Cli, Command, serve};
 use outrider::kinds::Kinds;
@@ -20,7 +20,7 @@ use crate::toy_kind::MOTTO;
 use crate::toy_stages::TOYS;
 
 /// What `outrider manifests` prints of these kinds.
-fn printed(kinds: &Kinds, what: What) -> String {
+fn printed(kinds: &Kinds, what: ManifestGroup) -> String {
     let args = ManifestsArgs {
         what: Some(what),
         namespace: "outrider-system".to_owned(),
@@ -41,11 +41,11 @@ fn set_up() -> Cluster {
     let kinds = Kinds::default().with(&MOTTO).with(&TOYS);
     let cluster = Cluster::start_with(&Options::default()).unwrap();
     let apply = |text: &str| cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(text)).unwrap();
-    apply(&printed(&kinds, What::Crds));
+    apply(&printed(&kinds, ManifestGroup::Crds));
     cluster.wait_for_definitions().unwrap();
     cluster.kubectl_ok(&["create", "namespace", "outrider-system"], None).unwrap();
-    apply(&printed(&kinds, What::Rbac));
-    apply(&printed(&kinds, What::Policies));
+    apply(&printed(&kinds, ManifestGroup::Rbac));
+    apply(&printed(&kinds, ManifestGroup::Policies));
     may_register(&cluster);
     let groups = ["system:serviceaccounts", "system:serviceaccounts:outrider-system", "system:authenticated"];
     let account = cluster.kubeconfig_for("system:serviceaccount:outrider-system:outrider", &groups).unwrap();
@@ -94,9 +94,9 @@ fn a_kind_in_one_row_is_in_every_manifest() {
     let kinds = Kinds::default().with(&MOTTO);
     let (with, without) = (|what| printed(&kinds, what), |what| printed(&Kinds::default(), what));
     for (what, texts) in [
-        (What::Crds, &["name: mottos.toy.example.com", "scope: Cluster"][..]),
-        (What::Rbac, &["mottos/status", "outrider-motto-editor", "outrider-motto-viewer"]),
-        (What::Webhooks, &["/mutate-toy-example-com-v1-motto", "/validate-toy-example-com-v1-motto"]),
+        (ManifestGroup::Crds, &["name: mottos.toy.example.com", "scope: Cluster"][..]),
+        (ManifestGroup::Rbac, &["mottos/status", "outrider-motto-editor", "outrider-motto-viewer"]),
+        (ManifestGroup::Webhooks, &["/mutate-toy-example-com-v1-motto", "/validate-toy-example-com-v1-motto"]),
     ] {
         for text in texts {
             assert!(with(what).contains(text), "{text}");

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use crate::checks::{Check, TARGETS, kept, world};
+use crate::checks::{Check, TARGETS, cluster, kept};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -106,7 +106,7 @@ fn every_target_has_seeds_and_a_binary() {
 /// Reviews are decided with every plugin that there is.
 #[test]
 fn every_plugin_has_an_object() {
-    let objects = engine::offline::manifest::parse("plugins.yaml", world::PLUGINS_OF_WORLD).unwrap();
+    let objects = engine::offline::manifest::parse("plugins.yaml", cluster::PLUGINS_OF_CLUSTER).unwrap();
     let named: BTreeSet<&str> = objects.iter().filter_map(|object| object.value["spec"]["plugin"].as_str()).collect();
     assert_eq!(named, engine::plugins::Plugin::ALL.map(engine::plugins::Plugin::name).into());
 }

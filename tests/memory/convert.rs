@@ -37,10 +37,10 @@ fn a_decision_on_a_cronjob_takes_no_more_than_is_stated() {
     let registry = Registry::<Snapshot>::default()
         .defaulting(mutating_rule(), CronJobDefaults)
         .validating(validating_rule(), CronJobValidation);
-    let world = Snapshot::default();
+    let snapshot = Snapshot::default();
     for entry in registry.entries() {
         // A value may be a map of one key, seven bytes in a list.
-        hold(reviews, usize::MAX, |body| entry.endpoint.answer(body, &world).unwrap().body.len());
+        hold(reviews, usize::MAX, |body| entry.endpoint.answer(body, &snapshot).unwrap().body.len());
     }
 }
 

@@ -11,7 +11,7 @@ use engine::podsecurityprofile::api::PodSecurityProfile;
 use engine::sidecarset::api::SidecarSet;
 use engine::snapshot::Exclusion;
 use engine::snapshot::builder::SnapshotBuilder;
-use engine::snapshot::collection::{Change, Collection as _};
+use engine::snapshot::collection::{Collection as _, CollectionChange};
 use engine::snapshot::configuration::{ALLOW_LIST_KEY, ConfigurationMap, ConfigurationMaps};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt as _;
@@ -37,10 +37,10 @@ pub fn objects<K: DeserializeOwned + kube::Resource<DynamicType = ()> + 'static>
     let mut store: BTreeMap<Key, Arc<K>> = BTreeMap::new();
     let mut relist = Relist::default();
     for text in texts {
-        let guarded: Lenient<K> = serde_json::from_str(text).unwrap();
-        let key = Key { namespace: guarded.namespace().unwrap_or_default(), name: guarded.name_any() };
+        let lenient: Lenient<K> = serde_json::from_str(text).unwrap();
+        let key = Key { namespace: lenient.namespace().unwrap_or_default(), name: lenient.name_any() };
         relist.seen(key.clone());
-        if let Ok(object) = guarded.object() {
+        if let Ok(object) = lenient.object() {
             store.insert(key, Arc::from(object));
         }
     }
@@ -50,8 +50,8 @@ pub fn objects<K: DeserializeOwned + kube::Resource<DynamicType = ()> + 'static>
 /// What a controller of Collectors keeps: its selectors are compiled.
 pub fn collectors(texts: &[String]) -> Box<dyn Any> {
     let selectors = texts.iter().map(|text| {
-        let guarded: Lenient<Collector> = serde_json::from_str(text).unwrap();
-        Some(guarded.object().ok()?.spec.selector?.decoded().compile().unwrap())
+        let lenient: Lenient<Collector> = serde_json::from_str(text).unwrap();
+        Some(lenient.object().ok()?.spec.selector?.decoded().compile().unwrap())
     });
     Box::new((objects::<Collector>(texts), selectors.collect::<Vec<_>>()))
 }
@@ -73,65 +73,65 @@ pub fn pods(texts: &[String]) -> Box<dyn Any> {
 
 /// As the snapshot that decisions read has objects, each of which is taken in so.
 fn published(texts: &[String], take: impl Fn(&mut SnapshotBuilder, &str)) -> Box<dyn Any> {
-    let mut feed = SnapshotBuilder::new(Exclusion::default(), true);
+    let mut builder = SnapshotBuilder::new(Exclusion::default(), true);
     for text in texts {
-        take(&mut feed, text);
+        take(&mut builder, text);
     }
-    feed.publish(&ArcSwap::default());
-    Box::new(feed)
+    builder.publish(&ArcSwap::default());
+    Box::new(builder)
 }
 
 /// The object, if it can be read: one that cannot be is not kept.
 fn decoded<K: DeserializeOwned + kube::Resource<DynamicType = ()>>(text: &str) -> Option<K> {
-    let guarded: Lenient<K> = serde_json::from_str(text).unwrap();
-    guarded.object().ok().map(|object| *object)
+    let lenient: Lenient<K> = serde_json::from_str(text).unwrap();
+    lenient.object().ok().map(|object| *object)
 }
 
 pub fn sets(texts: &[String]) -> Box<dyn Any> {
-    published(texts, |feed, text| {
-        decoded::<SidecarSetResource>(text).map(|set| feed.collections.sets.apply(&SidecarSet::from(set)));
+    published(texts, |builder, text| {
+        decoded::<SidecarSetResource>(text).map(|set| builder.collections.sets.apply(&SidecarSet::from(set)));
     })
 }
 
 pub fn namespaces(texts: &[String]) -> Box<dyn Any> {
-    published(texts, |feed, text| {
-        feed.collections.namespaces.apply(&known(serde_json::from_str(text).unwrap()));
+    published(texts, |builder, text| {
+        builder.collections.namespaces.apply(&known(serde_json::from_str(text).unwrap()));
     })
 }
 
 pub fn revisions(texts: &[String]) -> Box<dyn Any> {
-    published(texts, |feed, text| {
+    published(texts, |builder, text| {
         let revision = decoded::<RevisionResource>(text).and_then(|object| object.revision);
-        revision.map(|revision| feed.collections.revisions.apply(&revision));
+        revision.map(|revision| builder.collections.revisions.apply(&revision));
     })
 }
 
 pub fn plugins(texts: &[String]) -> Box<dyn Any> {
-    published(texts, |feed, text| {
+    published(texts, |builder, text| {
         let plugin = decoded::<AdmissionPluginResource>(text).map(AdmissionPlugin::from);
-        plugin.map(|plugin| feed.collections.plugins.apply(&plugin));
+        plugin.map(|plugin| builder.collections.plugins.apply(&plugin));
     })
 }
 
 pub fn ranges(texts: &[String]) -> Box<dyn Any> {
-    published(texts, |feed, text| {
+    published(texts, |builder, text| {
         let range = decoded::<ClusterLimitRangeResource>(text).map(ClusterLimitRange::from);
-        range.map(|range| feed.collections.limit_ranges.apply(&range));
+        range.map(|range| builder.collections.limit_ranges.apply(&range));
     })
 }
 
 pub fn security_profiles(texts: &[String]) -> Box<dyn Any> {
-    published(texts, |feed, text| {
+    published(texts, |builder, text| {
         let profile = decoded::<PodSecurityProfileResource>(text).map(PodSecurityProfile::from);
-        profile.map(|profile| feed.collections.security_profiles.apply(&profile));
+        profile.map(|profile| builder.collections.security_profiles.apply(&profile));
     })
 }
 
 /// What is watched while a plugin reads it.
 pub fn while_read<R: WhileRead>(texts: &[String]) -> Box<dyn Any> {
-    published(texts, |feed, text| {
+    published(texts, |builder, text| {
         let object: R::Object = serde_json::from_str(text).unwrap();
-        R::apply(&Change::Is(R::key(&object), R::read(object)), feed);
+        R::apply(&CollectionChange::Is(R::key(&object), R::read(object)), builder);
     })
 }
 

@@ -5,12 +5,12 @@ use std::any::Any;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Service;
 use outrider::controller::owned::Owned;
-use outrider::watch::deployment::SlimDeployment;
+use outrider::watch::deployment::PartialDeployment;
 use outrider::watch::nodes::Nodes;
 use outrider::watch::quotas::Quotas;
 use outrider::watch::service_accounts::ServiceAccounts;
 use outrider::watch::storage_classes::StorageClasses;
-use outrider::workshop::collector::watched::SlimPod as CollectorPod;
+use outrider::workshop::collector::watched::PartialPod as CollectorPod;
 use outrider::workshop::cronjob::api::CronJob;
 use outrider::workshop::cronjob::controller::watched_job::WatchedJob;
 use outrider::workshop::simpledeployment::api::SimpleDeployment;
@@ -273,7 +273,7 @@ pub const KINDS: &[Kind] = &[
         name: "Deployment of a Collector",
         resource: ("apps", "deployments"),
         kept_by: "the leader with `Collector`, of every Deployment",
-        keep: objects::<SlimDeployment>,
+        keep: objects::<PartialDeployment>,
         object: deployment,
         full: full_selectors,
         allowed: 16 * 1024,

@@ -1,6 +1,6 @@
 //! `outrider test` beside `outrider render`: what decides, and what is said, are the same.
 
-use outrider::cli::streams::Outcome;
+use outrider::cli::streams::CommandOutcome;
 use serde_json::Value;
 
 use crate::run::outrider;
@@ -32,10 +32,10 @@ fn namespaces_among_the_resources_count_in_any_order() {
     for resources in [format!("{NAMESPACE}---\n{POD}"), format!("{POD}---\n{NAMESPACE}")] {
         let (_folder, path) = folder(&resources, "- {resource: web, result: injected, reason: Injected}\n");
         let ran = outrider(&["test", &path], "");
-        assert_eq!((ran.outcome, ran.stderr.as_str()), (Outcome::Fine, "1 passed\n"), "{resources}");
+        assert_eq!((ran.outcome, ran.stderr.as_str()), (CommandOutcome::Fine, "1 passed\n"), "{resources}");
     }
     let (_folder, path) = folder(POD, "- {resource: web, result: injected}\n");
-    assert_eq!(outrider(&["test", &path], "").outcome, Outcome::Refused, "the namespace is not known");
+    assert_eq!(outrider(&["test", &path], "").outcome, CommandOutcome::Refused, "the namespace is not known");
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn typing_errors_are_the_warnings_of_render_and_of_explain() {
     let (sets, app) = (format!("{path}/sets.yaml"), format!("{path}/app.yaml"));
     let warnings = |arguments: &[&str]| {
         let ran = outrider(arguments, "");
-        assert_eq!(ran.outcome, Outcome::Fine, "{}", ran.transcript());
+        assert_eq!(ran.outcome, CommandOutcome::Fine, "{}", ran.transcript());
         ran.stderr.lines().filter(|line| line.contains(": warning: ")).map(str::to_owned).collect::<Vec<_>>()
     };
     let of_render = warnings(&["render", "--manifests", &sets, "-f", &app]);

@@ -5,14 +5,14 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 
 use outrider::cli::demo::{DemoArgs, run};
-use outrider::cli::streams::Outcome;
+use outrider::cli::streams::CommandOutcome;
 
 use crate::golden;
 
 #[test]
 fn demo_shows_an_injected_pod_and_how_to_ask_again() {
     let mut stdout = Vec::new();
-    assert_eq!(run(&DemoArgs { once: true }, false, &mut stdout).unwrap(), Outcome::Fine);
+    assert_eq!(run(&DemoArgs { once: true }, false, &mut stdout).unwrap(), CommandOutcome::Fine);
     let told = String::from_utf8(stdout).unwrap();
     let folder = std::env::temp_dir().join(format!("outrider-demo-{}", std::process::id()));
     assert!(!folder.exists(), "the files stay behind");

@@ -1,6 +1,6 @@
 //! `outrider explain`: a line for each set, with the reason code first.
 
-use outrider::cli::streams::Outcome;
+use outrider::cli::streams::CommandOutcome;
 use serde_json::Value;
 
 use crate::golden;
@@ -70,17 +70,17 @@ fn a_pod_with_an_older_form_is_explained_with_the_field_that_differs() {
 
 #[test]
 fn a_pod_that_is_refused_ends_with_exit_code_1_and_no_pod_with_2() {
-    assert_eq!(explain(&["-f", PODS], "").outcome, Outcome::Refused);
-    assert_eq!(explain(&["-f", "tests/offline/input/nginx.yaml"], "").outcome, Outcome::Fine);
+    assert_eq!(explain(&["-f", PODS], "").outcome, CommandOutcome::Refused);
+    assert_eq!(explain(&["-f", "tests/offline/input/nginx.yaml"], "").outcome, CommandOutcome::Fine);
     assert_eq!(
         explain(&["-f", "-"], "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n").outcome,
-        Outcome::BadInput
+        CommandOutcome::BadInput
     );
     let none = outrider(
         &["explain", "--manifests", "-", "-f", PODS],
         "apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n",
     );
-    assert_eq!(none.outcome, Outcome::BadInput);
+    assert_eq!(none.outcome, CommandOutcome::BadInput);
     assert!(none.stderr.contains("no SidecarSet (apps.outrider.dev/v1alpha1), AdmissionPlugin"), "{}", none.stderr);
 }
 

@@ -1,6 +1,6 @@
 //! What commands find in manifests, and how they report it.
 
-use outrider::cli::streams::Outcome;
+use outrider::cli::streams::CommandOutcome;
 use serde_json::Value;
 
 use crate::run::outrider;
@@ -29,7 +29,7 @@ fn lint_names_the_line_of_each_fault() {
         folder(&[("sets.yaml", &format!("{SET}---\n{}", broken().replace("  name: proxy\n", "  name: other\n")))]);
     let path = folder.path().join("sets.yaml").display().to_string();
     let ran = outrider(&["lint", &path], "");
-    assert_eq!((ran.outcome, ran.stdout.as_str()), (Outcome::Refused, ""));
+    assert_eq!((ran.outcome, ran.stdout.as_str()), (CommandOutcome::Refused, ""));
     let lines: Vec<&str> = ran.stderr.lines().collect();
     assert_eq!(lines.len(), 3, "{lines:?}");
     assert!(
@@ -44,7 +44,7 @@ fn lint_names_the_line_of_each_fault() {
     let quiet = outrider(&["lint", "--quiet", &path], "");
     assert_eq!(quiet.stderr.lines().count(), 2, "{}", quiet.stderr);
     let fine = outrider(&["lint", "-"], SET);
-    assert_eq!((fine.outcome, fine.stderr.as_str()), (Outcome::Fine, "1 object checked\n"));
+    assert_eq!((fine.outcome, fine.stderr.as_str()), (CommandOutcome::Fine, "1 object checked\n"));
 }
 
 /// A right and a wrong object of each kind that decides beside sets.
@@ -59,14 +59,14 @@ fn lint_checks_plugins_ranges_and_profiles_as_sets() {
         let ran = outrider(&["lint", "-"], text);
         (ran.outcome, ran.stderr)
     };
-    assert_eq!(of(&plugin), (Outcome::Fine, "1 object checked\n".to_owned()));
-    assert_eq!(of(&range), (Outcome::Fine, "1 object checked\n".to_owned()));
+    assert_eq!(of(&plugin), (CommandOutcome::Fine, "1 object checked\n".to_owned()));
+    assert_eq!(of(&range), (CommandOutcome::Fine, "1 object checked\n".to_owned()));
     let profile = format!(
         "{HEAD}PodSecurityProfile\nmetadata: {{name: open}}\nspec:\n  runAsUser: {{rule: RunAsAny}}\n  seLinux: {{rule: RunAsAny}}\n  fsGroup: {{rule: RunAsAny}}\n  supplementalGroups: {{rule: RunAsAny}}\n"
     );
-    assert_eq!(of(&profile), (Outcome::Fine, "1 object checked\n".to_owned()));
+    assert_eq!(of(&profile), (CommandOutcome::Fine, "1 object checked\n".to_owned()));
     let all = format!("{plugin}---\n{range}---\n{profile}---\n{SET}");
-    assert_eq!(of(&all), (Outcome::Fine, "4 objects checked\n".to_owned()));
+    assert_eq!(of(&all), (CommandOutcome::Fine, "4 objects checked\n".to_owned()));
     let wrong = [
         (plugin.replace("DefaultStorageClass", "DefaultStorageClas"), 5, "spec.plugin: Unsupported value"),
         (plugin.replace("  plugin", "  mode: Warned\n  plugin"), 5, "spec.mode: Unsupported value"),
@@ -84,7 +84,7 @@ fn lint_checks_plugins_ranges_and_profiles_as_sets() {
         let folder = folder(&[("objects.yaml", text.as_str())]);
         let path = folder.path().join("objects.yaml").display().to_string();
         let ran = outrider(&["lint", &path], "");
-        assert_eq!(ran.outcome, Outcome::Refused, "{text}");
+        assert_eq!(ran.outcome, CommandOutcome::Refused, "{text}");
         let place = format!("{path}:{line}: error: ");
         assert!(ran.stderr.starts_with(&place) && ran.stderr.contains(said), "{said}: {}", ran.stderr);
         assert!(ran.stderr.ends_with("\n1 object checked, 1 error\n"), "{}", ran.stderr);
@@ -102,13 +102,13 @@ fn a_set_that_is_too_large_is_named_with_the_line_of_its_field() {
         format!("{}:8: error: SidecarSet \"proxy\": spec.containers holds more than 100 elements\n", path("sets.yaml"));
     assert!(outrider(&["lint", &path("sets.yaml")], "").stderr.starts_with(&error));
     let rendered = outrider(&["render", "--manifests", &path("sets.yaml"), "-f", &path("pod.yaml")], "");
-    assert_eq!((rendered.outcome, rendered.stderr), (Outcome::BadInput, error));
+    assert_eq!((rendered.outcome, rendered.stderr), (CommandOutcome::BadInput, error));
 }
 
 #[test]
 fn lint_of_no_set_is_bad_input() {
     let ran = outrider(&["lint", "-"], POD);
-    assert_eq!(ran.outcome, Outcome::BadInput);
+    assert_eq!(ran.outcome, CommandOutcome::BadInput);
     assert!(
         ran.stderr
             .contains("error: no SidecarSet (apps.outrider.dev/v1alpha1), AdmissionPlugin, ClusterLimitRange or PodSecurityProfile in"),
@@ -154,7 +154,7 @@ fn flags_about_a_cluster_that_is_not_asked_are_refused() {
     for command in ["render", "review"] {
         let flags = [command, "-f", "-", "--manifests", "tests/fixtures/manifests", "--context", "prod"];
         let refused = outrider(&flags, POD);
-        assert_eq!(refused.outcome, Outcome::BadInput);
+        assert_eq!(refused.outcome, CommandOutcome::BadInput);
         assert_eq!(refused.stderr, "error: --context needs --from-cluster: without it no cluster is read\n");
     }
 }
@@ -211,7 +211,7 @@ fn cases_pass_and_fail_by_verdict_reason_message_and_field() {
                  - {resource: other, result: unchanged, reason: NoMatch, fields: {'metadata.annotations': null}}\n";
     let folder = cases(right);
     let ran = outrider(&["test", folder.path().to_str().unwrap()], "");
-    assert_eq!((ran.outcome, ran.stderr.as_str()), (Outcome::Fine, "3 passed\n"));
+    assert_eq!((ran.outcome, ran.stderr.as_str()), (CommandOutcome::Fine, "3 passed\n"));
 
     let wrong = "- {resource: web, result: unchanged}\n\
                  - {resource: web, name: reason, result: injected, reason: NoMatch}\n\
@@ -220,7 +220,7 @@ fn cases_pass_and_fail_by_verdict_reason_message_and_field() {
                  - {resource: nobody, result: injected}\n";
     let folder = cases(wrong);
     let ran = outrider(&["test", folder.path().to_str().unwrap()], "");
-    assert_eq!(ran.outcome, Outcome::Refused);
+    assert_eq!(ran.outcome, CommandOutcome::Refused);
     let file = folder.path().join("outrider-test.yaml").display().to_string();
     let expected = [
         "8: error: web: expected unchanged, and it is injected",
@@ -264,11 +264,11 @@ fn a_failed_case_has_the_line_of_its_expectation() {
 fn a_test_file_with_an_unknown_field_is_bad_input() {
     let folder = cases("- {resource: web, result: injected}\n- {resource: web, result: injected, filds: {}}\n");
     let ran = outrider(&["test", folder.path().to_str().unwrap()], "");
-    assert_eq!(ran.outcome, Outcome::BadInput);
+    assert_eq!(ran.outcome, CommandOutcome::BadInput);
     let error = "outrider-test.yaml:9: error: unknown field \"results[1].filds\" (did you mean \"fields\"?)";
     assert!(ran.stderr.contains(error), "{}", ran.stderr);
     let none = outrider(&["test", folder.path().join("app").to_str().unwrap()], "");
-    assert_eq!(none.outcome, Outcome::BadInput);
+    assert_eq!(none.outcome, CommandOutcome::BadInput);
 }
 
 /// What no case may be without, and what would never be as expected.
@@ -295,7 +295,7 @@ fn a_case_that_cannot_be_judged_is_bad_input_at_the_line_of_its_field() {
         let folder = folder(&[("sets.yaml", SET), ("app/web.yaml", POD), ("outrider-test.yaml", &file)]);
         let path = folder.path().join("outrider-test.yaml").display().to_string();
         let ran = outrider(&["test", "-f", &path], "");
-        assert_eq!(ran.outcome, Outcome::BadInput, "{}", ran.stderr);
+        assert_eq!(ran.outcome, CommandOutcome::BadInput, "{}", ran.stderr);
         for error in errors {
             assert!(ran.stderr.contains(&format!("{path}:{error}")), "{error}: {}", ran.stderr);
         }
@@ -318,7 +318,7 @@ fn lint_checks_what_can_be_read_beside_a_broken_file() {
     let other = SET.replace("  name: proxy\nspec", "  name: other\nspec").replace("app: web", "app: other");
     let folder = folder(&[("a.yaml", "kind: [\n"), ("b.yaml", &broken()), ("c.yaml", &other)]);
     let ran = outrider(&["lint", &folder.path().display().to_string()], "");
-    assert_eq!(ran.outcome, Outcome::BadInput);
+    assert_eq!(ran.outcome, CommandOutcome::BadInput);
     let at = |name: &str| folder.path().join(name).display().to_string();
     for (file, line) in [("a.yaml", 1), ("b.yaml", 9), ("b.yaml", 10)] {
         assert!(ran.stderr.contains(&format!("{}:{line}: error: ", at(file))), "{file}:{line}\n{}", ran.stderr);
@@ -378,7 +378,7 @@ fn a_file_that_is_named_twice_is_read_once() {
 fn cases_are_printed_as_junit() {
     let folder = cases("- {resource: web, result: injected}\n- {resource: web, name: a < b, result: refused}\n");
     let ran = outrider(&["test", "-o", "junit", folder.path().to_str().unwrap()], "");
-    assert_eq!(ran.outcome, Outcome::Refused);
+    assert_eq!(ran.outcome, CommandOutcome::Refused);
     let xml = ran.stdout;
     assert!(xml.contains("<testsuites tests=\"2\" failures=\"1\">"), "{xml}");
     assert!(xml.contains("name=\"web\"/>") && xml.contains("name=\"a &lt; b\">"), "{xml}");
@@ -390,10 +390,13 @@ fn failed_cases_are_printed_as_json_and_sarif() {
     let folder = cases("- {resource: web, result: injected}\n- {resource: web, name: wrong, result: refused}\n");
     let json = outrider(&["test", "-o", "json", folder.path().to_str().unwrap()], "");
     let value: Value = serde_json::from_str(&json.stdout).unwrap();
-    assert_eq!((json.outcome, &value["summary"]), (Outcome::Refused, &serde_json::json!({"passed": 1, "failed": 1})));
+    assert_eq!(
+        (json.outcome, &value["summary"]),
+        (CommandOutcome::Refused, &serde_json::json!({"passed": 1, "failed": 1}))
+    );
     assert_eq!(value["findings"].as_array().unwrap().len(), 1, "{value}");
     let ran = outrider(&["test", "-o", "sarif", folder.path().to_str().unwrap()], "");
-    assert_eq!(ran.outcome, Outcome::Refused);
+    assert_eq!(ran.outcome, CommandOutcome::Refused);
     let sarif: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(sarif["version"], "2.1.0");
     let results = sarif["runs"][0]["results"].as_array().unwrap();
@@ -406,7 +409,7 @@ fn failed_cases_are_printed_as_json_and_sarif() {
     let folder = cases("- {resource: web, result: injected}\n");
     let ran = outrider(&["test", "-o", "sarif", folder.path().to_str().unwrap()], "");
     let sarif: Value = serde_json::from_str(&ran.stdout).unwrap();
-    assert_eq!((ran.outcome, &sarif["runs"][0]["results"]), (Outcome::Fine, &serde_json::json!([])));
+    assert_eq!((ran.outcome, &sarif["runs"][0]["results"]), (CommandOutcome::Fine, &serde_json::json!([])));
 }
 
 #[test]
@@ -415,7 +418,7 @@ fn a_render_ends_with_its_numbers_unless_it_is_quiet() {
     let (sets, app) = (folder.path().join("sets.yaml"), folder.path().join("app"));
     let arguments = ["render", "--manifests", sets.to_str().unwrap(), "-f", app.to_str().unwrap()];
     let ran = outrider(&arguments, "");
-    assert_eq!(ran.outcome, Outcome::Refused);
+    assert_eq!(ran.outcome, CommandOutcome::Refused);
     assert!(ran.stderr.ends_with("\n1 injected, 1 unchanged, 1 refused\n"), "{}", ran.stderr);
     let quiet = outrider(&[&arguments[..], &["-q"]].concat(), "");
     assert!(quiet.stderr.lines().count() == 1 && quiet.stderr.contains(": refused: "), "{}", quiet.stderr);
@@ -444,11 +447,11 @@ fn sets_come_from_stdin() {
     let folder = folder(&[("pod.yaml", POD)]);
     let pod = folder.path().join("pod.yaml");
     let ran = outrider(&["render", "--manifests", "-", "-f", pod.to_str().unwrap()], SET);
-    assert_eq!((ran.outcome, ran.stderr.as_str()), (Outcome::Fine, "1 injected\n"));
+    assert_eq!((ran.outcome, ran.stderr.as_str()), (CommandOutcome::Fine, "1 injected\n"));
     let both = outrider(&["render", "--manifests", "-", "-f", "-"], SET);
     assert_eq!(
         (both.outcome, both.stderr.as_str()),
-        (Outcome::BadInput, "error: --manifests and -f cannot both be stdin\n")
+        (CommandOutcome::BadInput, "error: --manifests and -f cannot both be stdin\n")
     );
 }
 
@@ -457,7 +460,7 @@ fn a_folder_without_a_kustomization_is_named() {
     let folder = folder(&[("sets.yaml", SET)]);
     let sets = folder.path().join("sets.yaml");
     let ran = outrider(&["render", "--manifests", sets.to_str().unwrap(), "-k", folder.path().to_str().unwrap()], "");
-    assert_eq!(ran.outcome, Outcome::BadInput);
+    assert_eq!(ran.outcome, CommandOutcome::BadInput);
     assert!(ran.stderr.contains("error: ") && ran.stderr.contains("kubectl kustomize"), "{}", ran.stderr);
 }
 

@@ -6,7 +6,7 @@ use admission::patch::apply;
 use clap::{CommandFactory as _, Parser as _};
 use engine::yaml;
 use outrider::cli::Cli;
-use outrider::cli::streams::Outcome;
+use outrider::cli::streams::CommandOutcome;
 use serde_json::Value;
 
 use crate::golden;
@@ -38,7 +38,11 @@ fn namespaces_among_the_rendered_documents_count_in_any_order() {
     let labelled = namespace(", labels: {inject: 'yes'}");
     for stream in [format!("{labelled}---\n{POD}"), format!("{POD}---\n{labelled}")] {
         let ran = render("labelled-set.yaml", &["--warnings-as-errors", "-f", "-"], &stream);
-        assert_eq!((ran.outcome, injected(&ran), ran.stderr.as_str()), (Outcome::Fine, 1, "1 injected\n"), "{stream}");
+        assert_eq!(
+            (ran.outcome, injected(&ran), ran.stderr.as_str()),
+            (CommandOutcome::Fine, 1, "1 injected\n"),
+            "{stream}"
+        );
     }
     let list =
         format!("{{apiVersion: v1, kind: List, items: {}}}", Value::from(values(&format!("{POD}---\n{labelled}"))));
@@ -52,7 +56,7 @@ fn namespaces_among_the_rendered_documents_keep_pods_out() {
         (", labels: {inject: 'yes', outrider.dev/exclude: ''}", "pods of namespace \"shop\" are left alone"),
     ] {
         let ran = render("labelled-set.yaml", &["-f", "-"], &format!("{POD}---\n{}", namespace(metadata)));
-        assert_eq!((ran.outcome, injected(&ran)), (Outcome::Fine, 0));
+        assert_eq!((ran.outcome, injected(&ran)), (CommandOutcome::Fine, 0));
         assert!(ran.stderr.contains(said), "{}", ran.stderr);
     }
 }
@@ -72,14 +76,14 @@ fn a_rendered_namespace_counts_more_than_one_among_the_manifests() {
 #[test]
 fn rendered_namespaces_are_checked_as_those_among_the_manifests() {
     let twice = format!("{}---\n{}", namespace(""), namespace(""));
-    assert_eq!(render("labelled-set.yaml", &["-f", "-"], &twice).outcome, Outcome::Fine);
+    assert_eq!(render("labelled-set.yaml", &["-f", "-"], &twice).outcome, CommandOutcome::Fine);
     for (stream, said) in [
         (namespace(", label: {a: b}"), "unknown field \"metadata.label\" (did you mean \"labels\"?)"),
         (namespace(", labels: {a: 5}"), "must be a string; put it in quotes"),
         (format!("{}---\n{}", namespace(""), namespace(", labels: {a: b}")), "Namespace \"shop\" is defined twice"),
     ] {
         let ran = render("labelled-set.yaml", &["-f", "-"], &stream);
-        assert_eq!((ran.outcome, ran.stdout.as_str()), (Outcome::BadInput, ""), "{stream}");
+        assert_eq!((ran.outcome, ran.stdout.as_str()), (CommandOutcome::BadInput, ""), "{stream}");
         assert!(ran.stderr.contains(said), "{}", ran.stderr);
     }
 }
@@ -93,7 +97,7 @@ fn an_unknown_namespace_names_what_to_give() {
 #[test]
 fn every_kind_with_pod_templates_is_injected() {
     let ran = render("set.yaml", &["-f", &format!("{INPUT}/kinds.yaml")], "");
-    assert_eq!(ran.outcome, Outcome::Fine, "{}", ran.stderr);
+    assert_eq!(ran.outcome, CommandOutcome::Fine, "{}", ran.stderr);
     // Every object once; LeaderWorkerSet, RayCluster and Experiment have two templates each.
     assert_eq!((values(&ran.stdout).len(), injected(&ran)), (13, 16), "{}", ran.stdout);
     golden::assert("render/kinds-by-shape.txt", &format!("---- stderr\n{}", ran.stderr));
@@ -139,10 +143,10 @@ fn what_is_not_looked_into_is_a_warning() {
     ] {
         let object = format!("apiVersion: example.com/v1\nkind: Flow\nmetadata: {{name: f}}\nspec: {{{spec}}}\n");
         let ran = render("set.yaml", &["-f", "-"], &object);
-        assert_eq!((ran.outcome, injected(&ran)), (Outcome::Fine, 0), "{spec}");
+        assert_eq!((ran.outcome, injected(&ran)), (CommandOutcome::Fine, 0), "{spec}");
         assert!(ran.stderr.contains(&format!("warning: Flow default/f: {said}")), "{}", ran.stderr);
         let ran = render("set.yaml", &["-f", "-", "--warnings-as-errors"], &object);
-        assert_eq!(ran.outcome, Outcome::Refused, "{spec}");
+        assert_eq!(ran.outcome, CommandOutcome::Refused, "{spec}");
     }
 }
 
@@ -150,20 +154,20 @@ fn what_is_not_looked_into_is_a_warning() {
 fn typing_errors_in_workloads_are_warnings() {
     let arguments = ["-f", &format!("{INPUT}/typing.yaml")];
     let ran = render("set.yaml", &arguments, "");
-    assert_eq!(ran.outcome, Outcome::Fine, "{}", ran.stderr);
+    assert_eq!(ran.outcome, CommandOutcome::Fine, "{}", ran.stderr);
     golden::assert("render/typing-warn.txt", &format!("---- stderr\n{}", ran.stderr));
     for said in ["did you mean \"containers\"", "containers[0].image: Required", "64MB", "outrider.dev/skip"] {
         assert!(ran.stderr.contains(said), "{said}: {}", ran.stderr);
     }
     assert_eq!(render("set.yaml", &[&arguments[..], &["--validate=warn"]].concat(), "").stderr, ran.stderr);
     let ran = render("set.yaml", &[&arguments[..], &["--warnings-as-errors"]].concat(), "");
-    assert_eq!((ran.outcome, ran.stdout.as_str()), (Outcome::Refused, ""));
+    assert_eq!((ran.outcome, ran.stdout.as_str()), (CommandOutcome::Refused, ""));
 }
 
 #[test]
 fn unknown_fields_of_built_in_kinds_are_errors_when_strict() {
     let ran = render("set.yaml", &["--validate=strict", "-f", &format!("{INPUT}/typing.yaml")], "");
-    assert_eq!((ran.outcome, ran.stdout.as_str()), (Outcome::BadInput, ""));
+    assert_eq!((ran.outcome, ran.stdout.as_str()), (CommandOutcome::BadInput, ""));
     let errors: Vec<&str> = ran.stderr.lines().filter(|line| line.contains(": error: ")).collect();
     assert_eq!(errors.len(), 1, "{}", ran.stderr);
     assert!(
@@ -181,7 +185,7 @@ fn unknown_fields_of_built_in_kinds_are_errors_when_strict() {
 fn right_workloads_and_a_rollout_with_workload_ref_are_no_warning() {
     let arguments = ["--validate=strict", "--warnings-as-errors", "-f", &format!("{INPUT}/right.yaml")];
     let ran = render("set.yaml", &arguments, "");
-    assert_eq!(ran.outcome, Outcome::Fine, "{}", ran.stderr);
+    assert_eq!(ran.outcome, CommandOutcome::Fine, "{}", ran.stderr);
     let lines: Vec<&str> = ran.stderr.lines().collect();
     assert!(
         lines.len() == 2 && lines[0].contains("note: Rollout default/elsewhere: its pods are made from"),
@@ -198,7 +202,7 @@ fn a_set_for_every_pod_of_one_namespace_is_used() {
     std::fs::write(&path, set).unwrap();
     let other = POD.replace("shop", "other");
     let ran = outrider(&["render", "--manifests", path.to_str().unwrap(), "-f", "-"], &format!("{POD}---\n{other}"));
-    assert_eq!((ran.outcome, injected(&ran)), (Outcome::Fine, 1), "{}", ran.stderr);
+    assert_eq!((ran.outcome, injected(&ran)), (CommandOutcome::Fine, 1), "{}", ran.stderr);
 }
 
 #[test]
@@ -235,14 +239,17 @@ fn a_patch_that_would_select_every_pod_of_a_kustomization_is_left_out_with_a_war
         &POD.replace("name: p, namespace: shop", "name: p.q, labels: {team: a}"),
     );
     assert!(dotted.stdout.contains(r"name: p\.q"), "a name is a regular expression there: {}", dotted.stdout);
-    assert_eq!(render("set.yaml", &["-o", "patch", "-f", "-", "--warnings-as-errors"], &pod).outcome, Outcome::Refused);
-    assert_eq!(render("set.yaml", &["-f", "-", "--warnings-as-errors"], &pod).outcome, Outcome::Fine);
+    assert_eq!(
+        render("set.yaml", &["-o", "patch", "-f", "-", "--warnings-as-errors"], &pod).outcome,
+        CommandOutcome::Refused
+    );
+    assert_eq!(render("set.yaml", &["-f", "-", "--warnings-as-errors"], &pod).outcome, CommandOutcome::Fine);
 }
 
 #[test]
 fn words_that_yaml_takes_for_something_else_are_named_with_their_path() {
     let ran = render("set.yaml", &["-f", "-"], "apiVersion: v1\nkind: Pod\nmetadata: {name: n}\n");
-    assert_eq!(ran.outcome, Outcome::BadInput);
+    assert_eq!(ran.outcome, CommandOutcome::BadInput);
     assert!(ran.stderr.contains("metadata.name must be a string, found a boolean: put it in quotes"), "{}", ran.stderr);
     let namespace = namespace(", labels: {inject: n}");
     let ran = render("labelled-set.yaml", &["-f", "-"], &namespace);
@@ -256,7 +263,7 @@ fn words_that_yaml_takes_for_something_else_are_named_with_their_path() {
 #[test]
 fn a_helm_template_is_named_as_one() {
     let ran = render("set.yaml", &["-f", "-"], "apiVersion: v1\nkind: Pod\nmetadata:\n  name: {{ .Release.Name }}\n");
-    assert_eq!(ran.outcome, Outcome::BadInput);
+    assert_eq!(ran.outcome, CommandOutcome::BadInput);
     assert!(ran.stderr.contains("it looks like a Helm template: run `helm template` first"), "{}", ran.stderr);
     assert!(!render("set.yaml", &["-f", "-"], "a: [").stderr.contains("Helm"));
 }
@@ -404,7 +411,7 @@ fn a_number_among_labels_is_named_with_its_field_and_line() {
     let ran = render("set.yaml", &["-f", "-"], pod);
     let told = "metadata.labels[version]: Invalid value: 1: must be a string; put it in quotes";
     assert!(ran.stderr.contains(told), "{}", ran.stderr);
-    assert_eq!(ran.outcome, Outcome::BadInput);
+    assert_eq!(ran.outcome, CommandOutcome::BadInput);
 }
 
 #[test]

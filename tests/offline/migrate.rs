@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use outrider::cli::streams::Outcome;
+use outrider::cli::streams::CommandOutcome;
 use serde_json::{Value, json};
 
 use crate::golden;
@@ -30,7 +30,7 @@ fn input(name: &str) -> String {
 /// What is printed for a manifest of OpenKruise.
 fn printed(name: &str) -> String {
     let ran = outrider(&["migrate", &input(name)], "");
-    assert_eq!(ran.outcome, Outcome::Fine, "{name}: {}", ran.stderr);
+    assert_eq!(ran.outcome, CommandOutcome::Fine, "{name}: {}", ran.stderr);
     ran.stdout
 }
 
@@ -49,7 +49,7 @@ fn every_printed_set_passes_lint_in_one_stream() {
             text = format!("{text}---\n{}", fs::read_to_string(input("partial-revision")).unwrap());
         }
         let linted = outrider(&["lint", "-"], &text);
-        assert_eq!(linted.outcome, Outcome::Fine, "{name}: {}", linted.stderr);
+        assert_eq!(linted.outcome, CommandOutcome::Fine, "{name}: {}", linted.stderr);
     }
 }
 
@@ -78,7 +78,7 @@ fn bases_are_printed_before_their_canaries_and_the_rest_as_given() {
 fn a_note_about_every_set_is_printed_once() {
     let ran =
         outrider(&["migrate", "-"], &["simple", "full"].map(|it| fs::read_to_string(input(it)).unwrap()).join("---\n"));
-    assert_eq!(ran.outcome, Outcome::Fine, "{}", ran.stderr);
+    assert_eq!(ran.outcome, CommandOutcome::Fine, "{}", ran.stderr);
     assert_eq!(ran.stderr.matches("a pod may opt out by the annotation").count(), 1, "{}", ran.stderr);
     let again = ran.stderr.lines().find(|line| line.ends_with(": as for SidecarSet \"test-sidecarset\"")).unwrap();
     assert!(again.contains("spec.optOut, ") || again.contains(", spec.optOut"), "{again}");
@@ -89,11 +89,11 @@ fn a_pinned_version_is_looked_for_among_the_revisions_of_its_own_set_alone() {
     let [set, revision] = ["partial", "partial-revision"].map(|name| fs::read_to_string(input(name)).unwrap());
     let other = set.replace("name: partial", "name: other").replace("name: sidecar", "name: other");
     let ran = outrider(&["migrate", "-"], &format!("{set}---\n{other}---\n{revision}"));
-    assert_eq!(ran.outcome, Outcome::Fine, "{}", ran.stderr);
+    assert_eq!(ran.outcome, CommandOutcome::Fine, "{}", ran.stderr);
     assert_eq!(ran.stdout.matches(r#"customVersion: "1""#).count(), 2, "{}", ran.stdout);
     let misspelt = set.replace(r#"customVersion: "1""#, r#"customVersion: "9""#);
     let ran = outrider(&["migrate", "-"], &format!("{misspelt}---\n{other}---\n{revision}"));
-    assert_eq!(ran.outcome, Outcome::Refused, "{}", ran.stderr);
+    assert_eq!(ran.outcome, CommandOutcome::Refused, "{}", ran.stderr);
 }
 
 #[test]
@@ -103,10 +103,10 @@ fn sets_come_from_stdin_too_and_nothing_else_is_printed() {
     let ran = outrider(&["migrate", "--quiet", "-"], &format!("{other}{text}"));
     assert_eq!((ran.stdout, ran.stderr.as_str()), (printed("simple"), ""));
     let none = outrider(&["migrate", "-"], other.trim_end_matches("---\n"));
-    assert_eq!(none.outcome, Outcome::BadInput);
+    assert_eq!(none.outcome, CommandOutcome::BadInput);
     assert_eq!(none.stderr, "error: no sidecarsets.apps.kruise.io object in -\n");
     let flag = outrider(&["migrate", "-", "--context", "prod"], &text);
-    assert_eq!(flag.outcome, Outcome::BadInput);
+    assert_eq!(flag.outcome, CommandOutcome::BadInput);
     assert_eq!(flag.stderr, "error: --context needs --cluster: without it no cluster is read\n");
 }
 
@@ -117,7 +117,7 @@ fn injected(name: &str, more: &str, pod: &Value) -> Value {
     fs::write(&sets, format!("{}---\n{more}", printed(name))).unwrap();
     let sets = sets.display().to_string();
     let ran = outrider(&["render", "--manifests", &sets, "-f", "-", "-o", "json"], &pod.to_string());
-    assert_eq!(ran.outcome, Outcome::Fine, "{name}: {}", ran.stderr);
+    assert_eq!(ran.outcome, CommandOutcome::Fine, "{name}: {}", ran.stderr);
     serde_json::from_str(&ran.stdout).unwrap()
 }
 

@@ -1,6 +1,6 @@
 //! What `outrider render` reports of admission plugins.
 
-use outrider::cli::streams::Outcome;
+use outrider::cli::streams::CommandOutcome;
 
 use crate::findings::{POD, SET, folder};
 use crate::run::outrider;
@@ -14,7 +14,7 @@ fn what_plugins_alone_change_is_counted_by_itself() {
     let plugins = folder.path().join("plugins.yaml").display().to_string();
     let stderr = |more: &[&str], text: &str| {
         let ran = outrider(&[&["render", "--manifests", &plugins, "-f", "-"], more].concat(), text);
-        assert_eq!(ran.outcome, Outcome::Fine, "{}", ran.stderr);
+        assert_eq!(ran.outcome, CommandOutcome::Fine, "{}", ran.stderr);
         ran.stderr
     };
     let of_claim = stderr(&[], CLAIM);

@@ -2,7 +2,7 @@
 
 use admission::patch::apply;
 use engine::yaml;
-use outrider::cli::streams::Outcome;
+use outrider::cli::streams::CommandOutcome;
 use outrider::input;
 use serde_json::Value;
 
@@ -58,7 +58,7 @@ fn a_range_fills_in_rendered_pods_of_its_namespaces_and_judges_reviewed_claims()
         outrider(&[&["render", "--manifests", RANGE, "-n", namespace], more].concat(), stdin)
     };
     let filled = ran("team-a", &["-f", ONE], "");
-    assert_eq!(filled.outcome, Outcome::Fine, "{}", filled.stderr);
+    assert_eq!(filled.outcome, CommandOutcome::Fine, "{}", filled.stderr);
     let resources = values(&filled.stdout)[0].pointer("/spec/template/spec/containers/0/resources").cloned().unwrap();
     let expected = serde_json::json!({
         "limits": {"cpu": "1", "memory": "512Mi"}, "requests": {"cpu": "100m", "memory": "128Mi"},
@@ -77,9 +77,9 @@ fn a_range_fills_in_rendered_pods_of_its_namespaces_and_judges_reviewed_claims()
         let path = "/validate--v1-persistentvolumeclaim-limitranger";
         outrider(&["review", "--manifests", RANGE, "--path", path, "-"], &review.to_string())
     };
-    assert_eq!(claim("100Gi").outcome, Outcome::Fine);
+    assert_eq!(claim("100Gi").outcome, CommandOutcome::Fine);
     let refused = claim("200Gi");
-    assert_eq!(refused.outcome, Outcome::Refused);
+    assert_eq!(refused.outcome, CommandOutcome::Refused);
     let why = "maximum storage usage per PersistentVolumeClaim is 100Gi, but request is 200Gi";
     assert!(refused.stdout.contains(why), "{}", refused.stdout);
 }
@@ -91,7 +91,7 @@ fn a_profile_fills_in_rendered_pods_if_the_rights_to_it_are_given() {
         outrider(&[&["render", "--manifests", PROFILE, "-n", namespace, "-f", ONE], more].concat(), "")
     };
     let filled = ran("team-a", &["--allow-all-questions"]);
-    assert_eq!(filled.outcome, Outcome::Fine, "{}", filled.stderr);
+    assert_eq!(filled.outcome, CommandOutcome::Fine, "{}", filled.stderr);
     let spec = values(&filled.stdout)[0].pointer("/spec/template/spec").cloned().unwrap();
     let expected = serde_json::json!({
         "allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}, "runAsNonRoot": true,
@@ -102,10 +102,15 @@ fn a_profile_fills_in_rendered_pods_if_the_rights_to_it_are_given() {
     assert_eq!(spec["securityContext"], expected);
     assert!(filled.stderr.contains("admission plugins: restricted=PluginChanged\n"), "{}", filled.stderr);
     let unknown = ran("team-a", &[]);
-    assert_eq!(unknown.outcome, Outcome::BadInput, "{}", unknown.stderr);
+    assert_eq!(unknown.outcome, CommandOutcome::BadInput, "{}", unknown.stderr);
     assert!(unknown.stderr.contains("may use podsecurityprofiles in team-a"), "{}", unknown.stderr);
     let other = ran("other", &[]);
-    assert_eq!((other.outcome, other.stdout.contains("securityContext")), (Outcome::Fine, false), "{}", other.stderr);
+    assert_eq!(
+        (other.outcome, other.stdout.contains("securityContext")),
+        (CommandOutcome::Fine, false),
+        "{}",
+        other.stderr
+    );
 }
 
 /// Plugins decide on the objects of a file as they would in a cluster: also those whose entries are on demand, and on objects without pods.
@@ -125,8 +130,8 @@ fn plugins_with_entries_of_their_own_decide_on_rendered_pods_services_and_claims
         serde_json::json!({"plugin": "DefaultStorageClass", "defaultStorageClass": {"storageClassName": "fast"}}),
     );
     let ran = |object: serde_json::Value| {
-        let world = folder.path().to_str().unwrap();
-        outrider(&["render", "--manifests", world, "-n", "shop", "-o", "json", "-f", "-"], &object.to_string())
+        let manifests = folder.path().to_str().unwrap();
+        outrider(&["render", "--manifests", manifests, "-n", "shop", "-o", "json", "-f", "-"], &object.to_string())
     };
     let object = |kind: &str, spec: serde_json::Value| serde_json::json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "a"}, "spec": spec});
     let service = |spec: serde_json::Value| object("Service", spec);
@@ -148,11 +153,11 @@ fn plugins_with_entries_of_their_own_decide_on_rendered_pods_services_and_claims
         ),
     ] {
         let refused = ran(object);
-        assert_eq!(refused.outcome, Outcome::Refused, "{what}: {}", refused.stderr);
+        assert_eq!(refused.outcome, CommandOutcome::Refused, "{what}: {}", refused.stderr);
         assert!(refused.stderr.contains(part), "{what}: {}", refused.stderr);
     }
     let plain = ran(service(serde_json::json!({"ports": [{"port": 80}]})));
-    assert_eq!(plain.outcome, Outcome::Fine, "{}", plain.stderr);
+    assert_eq!(plain.outcome, CommandOutcome::Fine, "{}", plain.stderr);
     let claim = ran(object(
         "PersistentVolumeClaim",
         serde_json::json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}),
@@ -174,12 +179,13 @@ fn namespaces_that_are_created_are_there_for_what_decides_and_only_once() {
     put("labels", &plugin("labels", serde_json::json!({"plugin": "PodSecurity", "podSecurity": defaults})));
     let scope = serde_json::json!({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "fresh"}}});
     put("pull", &plugin("pull", serde_json::json!({"plugin": "AlwaysPullImages", "match": scope})));
-    let world = folder.path().to_str().unwrap();
-    let ran =
-        |text: &str| outrider(&["render", "--manifests", world, "-n", "fresh", "--create-namespaces", "-f", "-"], text);
+    let manifests = folder.path().to_str().unwrap();
+    let ran = |text: &str| {
+        outrider(&["render", "--manifests", manifests, "-n", "fresh", "--create-namespaces", "-f", "-"], text)
+    };
     let deployment = std::fs::read_to_string(ONE).unwrap();
     let first = ran(&deployment);
-    assert_eq!(first.outcome, Outcome::Fine, "{}", first.stderr);
+    assert_eq!(first.outcome, CommandOutcome::Fine, "{}", first.stderr);
     let printed = values(&first.stdout);
     assert_eq!(printed.len(), 2, "{}", first.stdout);
     assert_eq!(printed[0]["metadata"]["name"], "fresh");
@@ -196,7 +202,7 @@ fn namespaces_that_are_created_are_there_for_what_decides_and_only_once() {
 fn a_range_with_a_mistyped_field_is_found() {
     let range = std::fs::read_to_string(RANGE).unwrap().replace("defaultRequest:", "defaultRequests:");
     let linted = outrider(&["lint", "-"], &range);
-    assert_eq!(linted.outcome, Outcome::Refused, "{}", linted.stderr);
+    assert_eq!(linted.outcome, CommandOutcome::Refused, "{}", linted.stderr);
     let found = linted.stdout + &linted.stderr;
     let expected = "unknown field \"spec.limits[0].defaultRequests\" (did you mean \"defaultRequest\"?)";
     assert!(found.contains(expected), "{found}");
@@ -354,7 +360,7 @@ fn a_template_without_metadata_gets_some() {
     let job = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec:\n  template:\n    metadata: null\n    spec: {containers: [{name: c, image: i}]}\n";
     let arguments = ["render", "--manifests", sets.to_str().unwrap(), "-f", "-"];
     let ran = outrider(&arguments, job);
-    assert_eq!(ran.outcome, Outcome::Fine, "{}", ran.stderr);
+    assert_eq!(ran.outcome, CommandOutcome::Fine, "{}", ran.stderr);
     let rendered = values(&ran.stdout).remove(0);
     let metadata = &rendered["spec"]["template"]["metadata"];
     assert!(metadata["annotations"]["outrider.dev/injected"].is_string(), "{rendered}");

@@ -1,6 +1,6 @@
 //! Older revisions for new pods, without a cluster: `web` is among the workloads that are held back at 50 percent, `cart` is not.
 
-use outrider::cli::streams::Outcome;
+use outrider::cli::streams::CommandOutcome;
 
 use crate::golden;
 use crate::run::outrider;
@@ -15,7 +15,7 @@ fn each_workload_gets_its_revision_and_explain_names_it() {
         [("render/revisions.txt", &["render", "-o", "diff"][..]), ("explain/revisions.txt", &["explain"])]
     {
         let ran = outrider(&[arguments, &["--manifests", REVISIONS, "-f", WORKLOADS, "-n", "shop"]].concat(), "");
-        assert_eq!(ran.outcome, Outcome::Fine, "{}", ran.stderr);
+        assert_eq!(ran.outcome, CommandOutcome::Fine, "{}", ran.stderr);
         golden::assert(recording, &ran.transcript());
     }
 }
@@ -24,7 +24,7 @@ fn each_workload_gets_its_revision_and_explain_names_it() {
 fn a_canary_takes_the_place_of_its_base_where_it_selects_the_pod() {
     const CANARY: &str = "tests/offline/input/canary.yaml";
     let ran = outrider(&["explain", "--manifests", CANARY, "-f", WORKLOADS, "-n", "shop"], "");
-    assert_eq!(ran.outcome, Outcome::Fine, "{}", ran.stderr);
+    assert_eq!(ran.outcome, CommandOutcome::Fine, "{}", ran.stderr);
     golden::assert("explain/canary.txt", &ran.transcript());
 }
 
@@ -37,9 +37,9 @@ fn a_revision_that_is_not_among_the_manifests_is_an_error_that_says_where_it_is_
         ("lint/no-revision.txt", vec!["lint", SET]),
     ] {
         let ran = outrider(&arguments, "");
-        assert_ne!(ran.outcome, Outcome::Fine);
+        assert_ne!(ran.outcome, CommandOutcome::Fine);
         assert_eq!(ran.stdout, "");
         golden::assert(recording, &ran.transcript());
     }
-    assert_eq!(outrider(&["lint", REVISIONS], "").outcome, Outcome::Fine);
+    assert_eq!(outrider(&["lint", REVISIONS], "").outcome, CommandOutcome::Fine);
 }

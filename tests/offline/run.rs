@@ -1,12 +1,12 @@
 //! Runs a command as the process would, with streams in memory.
 
 use clap::Parser;
-use outrider::cli::streams::{Outcome, Streams};
+use outrider::cli::streams::{CommandOutcome, Streams};
 use outrider::cli::{Cli, Command, cases, explain, lint, migrate, render, review, version};
 
 /// What a command wrote, and how it ended.
 pub struct Ran {
-    pub outcome: Outcome,
+    pub outcome: CommandOutcome,
     pub stdout: String,
     pub stderr: String,
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use engine::snapshot::Exclusion;
 use engine::snapshot::Snapshot;
-use outrider::cli::serve::{Process, feed};
+use outrider::cli::serve::{Process, follow_manifests};
 use outrider::kinds::Kinds;
 use outrider::registry::registry;
 use outrider::standalone::{Standalone, Validate};
@@ -26,7 +26,7 @@ async fn a_broken_file_keeps_the_last_good_state_until_it_is_mended() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("sets.yaml");
     fs::write(&file, SET).unwrap();
-    let (world, process) = (Arc::<ArcSwap<Snapshot>>::default(), Process::default());
+    let (snapshot, process) = (Arc::<ArcSwap<Snapshot>>::default(), Process::default());
     let manifests = || {
         Standalone::new(
             vec![folder.path().to_owned()],
@@ -35,19 +35,19 @@ async fn a_broken_file_keeps_the_last_good_state_until_it_is_mended() {
             Validate::Strict,
         )
     };
-    feed(manifests(), &world, &process).unwrap();
+    follow_manifests(manifests(), &snapshot, &process).unwrap();
     assert!(process.readiness.is_ready());
-    assert_eq!(world.load().sets.len(), 1);
+    assert_eq!(snapshot.load().sets.len(), 1);
 
     fs::write(&file, "broken: [").unwrap();
     let note = || process.readiness.checks().remove(0).detail;
     until(|| note().contains("not usable")).await;
-    assert_eq!((world.load().generation, world.load().sets.len()), (1, 1));
+    assert_eq!((snapshot.load().generation, snapshot.load().sets.len()), (1, 1));
     assert!(process.readiness.is_ready(), "what was good is served on");
 
     fs::write(&file, format!("{SET}---\n{}", SET.replace("name: a", "name: b"))).unwrap();
-    until(|| world.load().generation == 2).await;
-    assert_eq!(world.load().sets.len(), 2);
+    until(|| snapshot.load().generation == 2).await;
+    assert_eq!(snapshot.load().sets.len(), 2);
     assert_eq!(note(), "");
 }
 
@@ -57,7 +57,7 @@ async fn without_a_good_state_the_server_does_not_start() {
     fs::write(folder.path().join("sets.yaml"), "broken: [").unwrap();
     let paths = vec![folder.path().to_owned()];
     let manifests = Standalone::new(paths, Exclusion::default(), registry(&Kinds::default()), Validate::Strict);
-    let error = feed(manifests, &Arc::default(), &Process::default()).unwrap_err().to_string();
+    let error = follow_manifests(manifests, &Arc::default(), &Process::default()).unwrap_err().to_string();
     assert!(error.starts_with("the manifests cannot be used:\n"), "{error}");
     assert!(error.contains("sets.yaml:"), "{error}");
 }
@@ -70,7 +70,7 @@ async fn a_standalone_server_names_the_line_of_the_field() {
     fs::write(&file, format!("# sets\n{}", SET.replace("image: i", "imgae: i"))).unwrap();
     let paths = vec![file.clone()];
     let manifests = Standalone::new(paths, Exclusion::default(), registry(&Kinds::default()), Validate::Strict);
-    let error = feed(manifests, &Arc::default(), &Process::default()).unwrap_err().to_string();
+    let error = follow_manifests(manifests, &Arc::default(), &Process::default()).unwrap_err().to_string();
     let expected =
         format!("\n{}:7: error: SidecarSet \"a\": unknown field \"spec.containers[0].imgae\"", file.display());
     assert!(error.contains(&expected), "{error}");

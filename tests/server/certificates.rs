@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::{Timestamp, ToSpan};
 use outrider::certs::expiry::Alarm;
-use outrider::certs::files::{CertificateFiles, Clients, FilesError, FollowFiles, Found, Recipients};
+use outrider::certs::files::{CertificateFiles, ClientNames, FilesError, FollowFiles, ReadResult, Recipients};
 use outrider::certs::local::Local;
 use outrider::certs::{Authority, PairError, Resolver, ServingPair};
 use outrider::metrics::{Freshness, Metrics};
@@ -24,13 +24,13 @@ fn names() -> Vec<String> {
 }
 
 /// A client that may ask for these names.
-fn anybody() -> Clients {
-    Clients { names: names(), ..Clients::default() }
+fn anybody() -> ClientNames {
+    ClientNames { names: names(), ..ClientNames::default() }
 }
 
 /// An API server that asks for these names, and trusts what ca.crt holds.
-fn api_server() -> Clients {
-    Clients { names_are_known: true, trust_authorities: true, ..anybody() }
+fn api_server() -> ClientNames {
+    ClientNames { names_are_known: true, trust_authorities: true, ..anybody() }
 }
 
 fn pem_pair(authority: &Authority) -> (String, String) {
@@ -130,16 +130,16 @@ async fn what_a_directory_holds_is_served_only_when_it_is_swapped_in() {
 
     let (certificate, key) = pem_pair(&authority);
     write(dir.path(), &certificate, &key);
-    assert_eq!(files.refresh(now).await.unwrap(), Found::New);
+    assert_eq!(files.refresh(now).await.unwrap(), ReadResult::New);
     assert!(resolver.current().is_none());
     files.swap();
-    assert_eq!(files.refresh(now).await.unwrap(), Found::Unchanged);
+    assert_eq!(files.refresh(now).await.unwrap(), ReadResult::Unchanged);
     let first = leaf_of(&resolver);
 
     // One that waits goes with its files.
     let (renewed, renewed_key) = pem_pair(&authority);
     write(dir.path(), &renewed, &renewed_key);
-    assert_eq!(files.refresh(now).await.unwrap(), Found::New);
+    assert_eq!(files.refresh(now).await.unwrap(), ReadResult::New);
     write(dir.path(), &renewed, &key);
     assert!(matches!(files.refresh(now).await.unwrap_err(), FilesError::Pair { source: PairError::Mismatch, .. }));
     files.swap();
@@ -200,7 +200,7 @@ impl Follower {
         Self::asked_by(anybody(), dir, resolver, readiness)
     }
 
-    fn asked_by(clients: Clients, dir: &Path, resolver: Arc<Resolver>, readiness: &Readiness) -> Self {
+    fn asked_by(clients: ClientNames, dir: &Path, resolver: Arc<Resolver>, readiness: &Readiness) -> Self {
         let metrics = Metrics::new(Freshness::default());
         let files = CertificateFiles::new(dir, Arc::clone(&resolver), clients);
         let gate = readiness.gate("certificate");
@@ -339,7 +339,7 @@ async fn a_first_pair_is_judged_only_by_what_is_known_of_those_who_ask() {
     let ca = foreign.certificate_pem();
     let (self_signed, wildcard) =
         (self_signed(), foreign.sign_pem(vec!["*.shop.svc".to_owned()], DAY, Timestamp::now()).unwrap());
-    let asked = |name: &str| Clients { names: vec![name.to_owned()], ..api_server() };
+    let asked = |name: &str| ClientNames { names: vec![name.to_owned()], ..api_server() };
     for (what, pair, ca, clients) in [
         ("nobody said by which name they ask", &other_name, authority().certificate_pem(), anybody()),
         ("the name is another", &other_name, ca, asked("other.example")),
@@ -351,7 +351,7 @@ async fn a_first_pair_is_judged_only_by_what_is_known_of_those_who_ask() {
         write(dir.path(), &pair.0, &pair.1);
         std::fs::write(dir.path().join("ca.crt"), ca).unwrap();
         let looked = CertificateFiles::new(dir.path(), Resolver::empty(), clients).refresh(Timestamp::now()).await;
-        assert_eq!(looked.unwrap(), Found::New, "{what}");
+        assert_eq!(looked.unwrap(), ReadResult::New, "{what}");
     }
 }
 

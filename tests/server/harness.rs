@@ -9,12 +9,12 @@ use jiff::Timestamp;
 use outrider::certs::{Authority, Resolver};
 use outrider::metrics::{Freshness, Metrics};
 use outrider::readiness::{Gate, Readiness};
-use outrider::server::{Feeds, Limits, Options, ProbePaths, Server, Shutdown};
+use outrider::server::{Limits, ProbePaths, Server, ServerOptions, Shutdown, Sources};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use crate::client::{Client, plain_get};
-use crate::toys::{self, Latch, World};
+use crate::toys::{self, Latch, ToySnapshot};
 
 pub const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -61,12 +61,12 @@ impl TestServer {
         let authority = authority();
         let (resolver, readiness, freshness) = (Resolver::empty(), Readiness::default(), Freshness::default());
         resolver.swap(authority.sign(vec!["localhost".to_owned()], DAY, Timestamp::now()).unwrap());
-        let world = World::default();
-        let (latch, sync) = (world.latch.clone(), readiness.gate("sync:toys"));
+        let snapshot = ToySnapshot::default();
+        let (latch, sync) = (snapshot.latch.clone(), readiness.gate("sync:toys"));
         let metrics = Metrics::new(freshness.clone());
-        let feeds = Feeds {
+        let sources = Sources {
             registry: Arc::new(toys::registry()),
-            world: Arc::new(ArcSwap::from_pointee(world)),
+            snapshot: Arc::new(ArcSwap::from_pointee(snapshot)),
             resolver: Arc::clone(&resolver),
             readiness: readiness.clone(),
             freshness: freshness.clone(),
@@ -75,7 +75,7 @@ impl TestServer {
             asker: None,
             known: None,
         };
-        let options = Options {
+        let options = ServerOptions {
             webhook: "127.0.0.1:0".parse().unwrap(),
             health: "127.0.0.1:0".parse().unwrap(),
             metrics: "127.0.0.1:0".parse().unwrap(),
@@ -84,7 +84,7 @@ impl TestServer {
             probes: setup.probes,
             limits: setup.limits,
         };
-        let server = Server::bind(options, feeds).await.unwrap();
+        let server = Server::bind(options, sources).await.unwrap();
         let addresses = server.addresses();
         let shutdown = Shutdown::new(readiness.clone());
         let running = tokio::spawn(server.run(shutdown.clone()));

@@ -18,7 +18,7 @@ use outrider::manager::questions::ApiServer;
 use outrider::metrics::{Freshness, Metrics};
 use outrider::readiness::Readiness;
 use outrider::registry::registry;
-use outrider::server::{Feeds, Limits, Options, ProbePaths, Server, Shutdown};
+use outrider::server::{Limits, ProbePaths, Server, ServerOptions, Shutdown, Sources};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -60,9 +60,9 @@ impl Served {
         let backends = Arc::<ImageBackends>::default();
         // No question of these tests is for the API server.
         let nowhere = kube::Client::try_from(Config::new("http://127.0.0.1:9".parse().unwrap())).unwrap();
-        let feeds = Feeds {
+        let sources = Sources {
             registry: Arc::new(registry(&Kinds::default())),
-            world: world(section),
+            snapshot: snapshot(section),
             resolver,
             readiness: readiness.clone(),
             metrics: Metrics::new(freshness.clone()),
@@ -72,7 +72,7 @@ impl Served {
             known: None,
         };
         let any = || "127.0.0.1:0".parse().unwrap();
-        let options = Options {
+        let options = ServerOptions {
             webhook: any(),
             health: any(),
             metrics: any(),
@@ -81,7 +81,7 @@ impl Served {
             probes: ProbePaths::default(),
             limits,
         };
-        let server = Server::bind(options, feeds).await.unwrap();
+        let server = Server::bind(options, sources).await.unwrap();
         let addresses = server.addresses();
         tokio::spawn(server.run(Shutdown::new(readiness.clone())));
         while !readiness.missing().is_empty() {
@@ -158,17 +158,17 @@ impl Served {
     }
 }
 
-fn world(section: &Value) -> Arc<ArcSwap<Snapshot>> {
-    let mut feed = SnapshotBuilder::new(Exclusion::default(), true);
+fn snapshot(section: &Value) -> Arc<ArcSwap<Snapshot>> {
+    let mut builder = SnapshotBuilder::new(Exclusion::default(), true);
     let spec = json!({"plugin": "ImagePolicyWebhook", "imagePolicyWebhook": section, "timeoutSeconds": 4});
     let object = json!({"metadata": {"name": "images", "uid": "u", "generation": 1}, "spec": spec});
-    feed.collections.plugins.apply(&serde_json::from_value(object).unwrap());
+    builder.collections.plugins.apply(&serde_json::from_value(object).unwrap());
     let (labels, annotations) = (BTreeMap::new(), BTreeMap::new());
     let shop = Namespace { name: "shop".to_owned(), labels, lacks_labels: false, annotations };
-    feed.collections.namespaces.apply(&shop);
-    let world = Arc::default();
-    feed.publish(&world);
-    world
+    builder.collections.namespaces.apply(&shop);
+    let snapshot = Arc::default();
+    builder.publish(&snapshot);
+    snapshot
 }
 
 pub fn review(image: &str) -> String {

@@ -17,7 +17,7 @@ use crate::client::{Client, plain_get};
 use crate::process::{OUTRIDER, Process};
 
 /// In which a failing watch is reported, and the plugin given up, on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(240);
+const TIME_LIMIT: Duration = Duration::from_secs(240);
 
 /// Says to each request that there is nothing, but a lease that somebody holds for ever and the plugins that it was given; or that the
 /// credentials are no good.
@@ -173,7 +173,7 @@ impl Served {
             if holds(code, &text) {
                 return text;
             }
-            assert!(begun.elapsed() < PATIENCE, "{what}: {code} {text}");
+            assert!(begun.elapsed() < TIME_LIMIT, "{what}: {code} {text}");
             sleep(Duration::from_millis(100)).await;
         }
     }
@@ -192,7 +192,7 @@ impl Served {
             if others.is_empty() {
                 return;
             }
-            assert!(begun.elapsed() < PATIENCE, "{others:?}");
+            assert!(begun.elapsed() < TIME_LIMIT, "{others:?}");
             sleep(Duration::from_millis(100)).await;
         }
     }

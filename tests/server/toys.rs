@@ -63,19 +63,19 @@ impl Latch {
 }
 
 #[derive(Debug, Clone, Default)]
-pub struct World {
+pub struct ToySnapshot {
     pub latch: Latch,
 }
 
-type Decide = fn(&Request<'_, Value>, &World) -> Result<Verdict, Unserved>;
+type Decide = fn(&Request<'_, Value>, &ToySnapshot) -> Result<Verdict, Unserved>;
 
 struct Toy(Decide);
 
-impl Mutating<World> for Toy {
+impl Mutating<ToySnapshot> for Toy {
     type Object<'a> = Value;
 
-    fn mutate(&self, request: &Request<'_, Value>, world: &World) -> Result<Verdict, Unserved> {
-        (self.0)(request, world)
+    fn mutate(&self, request: &Request<'_, Value>, snapshot: &ToySnapshot) -> Result<Verdict, Unserved> {
+        (self.0)(request, snapshot)
     }
 }
 
@@ -88,10 +88,10 @@ struct Strict {
 
 struct Decoding;
 
-impl Mutating<World> for Decoding {
+impl Mutating<ToySnapshot> for Decoding {
     type Object<'a> = Strict;
 
-    fn mutate(&self, _: &Request<'_, Strict>, _: &World) -> Result<Verdict, Unserved> {
+    fn mutate(&self, _: &Request<'_, Strict>, _: &ToySnapshot) -> Result<Verdict, Unserved> {
         Ok(Verdict::allow(Reason::ALLOWED))
     }
 }
@@ -141,15 +141,15 @@ fn patch(request: &Request<'_, Value>) -> Verdict {
 /// Decodes its object as a whole, and holds whatever decides.
 struct Whole;
 
-impl Defaulting<World> for Whole {
-    fn default(&self, _: &Request<'_, Value>, _: &mut PatchBuilder, world: &World) -> Result<(), PatchError> {
-        world.latch.wait();
+impl Defaulting<ToySnapshot> for Whole {
+    fn default(&self, _: &Request<'_, Value>, _: &mut PatchBuilder, snapshot: &ToySnapshot) -> Result<(), PatchError> {
+        snapshot.latch.wait();
         Ok(())
     }
 }
 
 /// Every toy.
-pub fn registry() -> Registry<World> {
+pub fn registry() -> Registry<ToySnapshot> {
     Registry::default()
         .mutating(rule("allow"), Toy(|_, _| Ok(Verdict::allow(Reason::ALLOWED))))
         .mutating(
@@ -169,9 +169,9 @@ pub fn registry() -> Registry<World> {
         .mutating(rule("labels"), Toy(|_, _| Err(Unserved::NamespaceLabels("shop".to_owned()))))
         .mutating(
             rule("wait"),
-            Toy(|_, world| {
+            Toy(|_, snapshot| {
                 // A worker that only blocks may be the one that polls for I/O; this hands its duties on.
-                tokio::task::block_in_place(|| world.latch.wait());
+                tokio::task::block_in_place(|| snapshot.latch.wait());
                 Ok(Verdict::allow(Reason::ALLOWED))
             }),
         )

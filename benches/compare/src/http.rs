@@ -16,7 +16,7 @@ use crate::error::BenchError;
 /// Where the API server would send a pod review.
 pub const POD_PATH: &str = "/mutate--v1-pod?timeout=10s";
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIME_LIMIT: Duration = Duration::from_secs(10);
 /// A reply to a 64 KB review is far smaller; a server that sends more is broken.
 const REPLY_LIMIT: usize = 16 << 20;
 
@@ -47,7 +47,7 @@ pub async fn post_review(tls: &Arc<ClientConfig>, address: SocketAddr, body: &st
             TlsConnector::from(Arc::clone(tls)).connect(name, stream).await.map_err(|error| error.to_string())?;
         exchange(&mut stream, &head, body).await
     };
-    within_patience(address, exchange_tls).await
+    within_time_limit(address, exchange_tls).await
 }
 
 /// Gets a plain HTTP path, as kubelet gets a probe.
@@ -60,15 +60,16 @@ pub async fn get(address: SocketAddr, path: &str) -> Result<Response, BenchError
         let mut stream = TcpStream::connect(address).await.map_err(|error| error.to_string())?;
         exchange(&mut stream, &head, "").await
     };
-    within_patience(address, exchange_plain).await
+    within_time_limit(address, exchange_plain).await
 }
 
-async fn within_patience(
+async fn within_time_limit(
     address: SocketAddr,
     exchange: impl Future<Output = Result<Response, String>>,
 ) -> Result<Response, BenchError> {
-    let outcome =
-        timeout(PATIENCE, exchange).await.unwrap_or_else(|_| Err(format!("no answer within {} s", PATIENCE.as_secs())));
+    let outcome = timeout(TIME_LIMIT, exchange)
+        .await
+        .unwrap_or_else(|_| Err(format!("no answer within {} s", TIME_LIMIT.as_secs())));
     outcome.map_err(|found| BenchError::Http { address: address.to_string(), found })
 }
 

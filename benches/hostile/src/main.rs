@@ -5,7 +5,7 @@
 
 mod bodies;
 mod measure;
-mod world;
+mod snapshot;
 
 use std::process::ExitCode;
 
@@ -73,7 +73,7 @@ fn run(only: &str) -> Result<Vec<String>, String> {
 }
 
 fn row(registry: &Registry<Snapshot>, kind: &'static Kind) -> Result<Row, String> {
-    let cost = |body: &Body| measure(registry, &world::world(body)?, body);
+    let cost = |body: &Body| measure(registry, &snapshot::snapshot(body)?, body);
     let (small, large) = ((kind.make)(kind.n), (kind.make)(4 * kind.n));
     // In the same world but for the sets: each that matches costs, whatever the pod.
     let harmless = Body { plugins: large.plugins, ..harmless(large.path, large.text.len()) };

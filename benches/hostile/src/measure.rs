@@ -33,9 +33,9 @@ pub struct Cost {
 ///
 /// # Errors
 /// When nothing serves the body's path, or the kernel does not report CPU times.
-pub fn measure(registry: &Registry<Snapshot>, world: &Snapshot, body: &Body) -> Result<Cost, String> {
+pub fn measure(registry: &Registry<Snapshot>, snapshot: &Snapshot, body: &Body) -> Result<Cost, String> {
     let entry = registry.find(body.path).ok_or_else(|| format!("nothing serves {}", body.path))?;
-    let decide = || entry.endpoint.answer(body.text.as_bytes(), world);
+    let decide = || entry.endpoint.answer(body.text.as_bytes(), snapshot);
     let before = ALLOCATOR.current_usage();
     ALLOCATOR.reset_peak_usage();
     let outcome = told(decide());

@@ -67,7 +67,7 @@ pub trait Mutating<W>: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`Unserved`] when no decision is possible.
-    fn mutate<'a>(&self, request: &Request<'a, Self::Object<'a>>, world: &W) -> Result<Verdict, Unserved>;
+    fn mutate<'a>(&self, request: &Request<'a, Self::Object<'a>>, snapshot: &W) -> Result<Verdict, Unserved>;
 }
 
 /// Fills in missing fields. Only new and changed objects are passed to it, and none that is larger than its limit.
@@ -94,7 +94,7 @@ pub trait Defaulting<W>: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`PatchError`] when the object's shape leaves no place for a default; the object is then refused as undecodable.
-    fn default(&self, request: &Request<'_, Value>, patch: &mut PatchBuilder, world: &W) -> Result<(), PatchError>;
+    fn default(&self, request: &Request<'_, Value>, patch: &mut PatchBuilder, snapshot: &W) -> Result<(), PatchError>;
 }
 
 /// A validating webhook. The three operations have methods of their own; what a kind does not override, it allows.
@@ -131,10 +131,10 @@ pub trait Validating<W>: Send + Sync + 'static {
         &self,
         object: &Self::Object<'a>,
         request: &Request<'a, Self::Object<'a>>,
-        world: &W,
+        snapshot: &W,
         findings: &mut Findings,
     ) {
-        let _ = (object, request, world, findings);
+        let _ = (object, request, snapshot, findings);
     }
 
     /// Checks a change.
@@ -143,10 +143,10 @@ pub trait Validating<W>: Send + Sync + 'static {
         object: &Self::Object<'a>,
         old: &Self::Object<'a>,
         request: &Request<'a, Self::Object<'a>>,
-        world: &W,
+        snapshot: &W,
         findings: &mut Findings,
     ) {
-        let _ = (object, old, request, world, findings);
+        let _ = (object, old, request, snapshot, findings);
     }
 
     /// Checks whether the object may go.
@@ -154,10 +154,10 @@ pub trait Validating<W>: Send + Sync + 'static {
         &self,
         old: &Self::Object<'a>,
         request: &Request<'a, Self::Object<'a>>,
-        world: &W,
+        snapshot: &W,
         findings: &mut Findings,
     ) {
-        let _ = (old, request, world, findings);
+        let _ = (old, request, snapshot, findings);
     }
 
     /// Decides about the request as a whole, which is about a resource or a sub-resource that the rule names. The default handles
@@ -168,13 +168,13 @@ pub trait Validating<W>: Send + Sync + 'static {
     fn validate<'a>(
         &self,
         request: &Request<'a, Self::Object<'a>>,
-        world: &W,
+        snapshot: &W,
         findings: &mut Findings,
     ) -> Result<(), Unserved> {
         match (request.operation, &request.object, &request.old_object) {
-            (Operation::Create, Some(object), _) => self.create(object, request, world, findings),
-            (Operation::Update, Some(object), Some(old)) => self.update(object, old, request, world, findings),
-            (Operation::Delete, _, Some(old)) => self.delete(old, request, world, findings),
+            (Operation::Create, Some(object), _) => self.create(object, request, snapshot, findings),
+            (Operation::Update, Some(object), Some(old)) => self.update(object, old, request, snapshot, findings),
+            (Operation::Delete, _, Some(old)) => self.delete(old, request, snapshot, findings),
             (Operation::Connect, ..) => {}
             (Operation::Delete, ..) | (Operation::Update, Some(_), None) => findings.lacks("oldObject", request),
             (Operation::Create | Operation::Update, ..) => findings.lacks("object", request),

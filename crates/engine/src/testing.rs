@@ -34,13 +34,13 @@ use crate::snapshot::while_read::WhileRead as _;
 pub const NAMESPACE: &str = "shop";
 
 /// Where pods are decided on.
-pub struct World {
+pub struct Cluster {
     pub(crate) snapshot: Snapshot,
     pub(crate) registry: Registry<Snapshot>,
 }
 
-impl World {
-    /// A world offline with these objects.
+impl Cluster {
+    /// A cluster offline with these objects.
     pub fn from_objects(objects: &[Value]) -> Self {
         let (mut sets, mut plugins, mut ranges, mut profiles) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let mut namespaces = Namespaces::default();

@@ -1,6 +1,7 @@
 //! What must hold for any bytes. One module a target; each has a `check` that panics where something does not hold.
 
 pub mod certificates;
+pub mod cluster;
 pub mod conversion;
 pub mod cron;
 pub mod expression;
@@ -11,7 +12,6 @@ pub mod quantity;
 pub mod review;
 pub mod selector;
 pub mod set;
-pub mod world;
 pub mod yaml;
 
 /// A check of the bytes of one input.

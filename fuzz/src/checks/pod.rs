@@ -2,30 +2,32 @@
 
 use serde_json::Value;
 
+use super::cluster::{ALL, Cluster, MUTATE_POD, VALIDATE_POD, pod_review};
 use super::kept;
 use super::pod_of_bytes::Choices;
-use super::world::{ALL, MUTATE_POD, VALIDATE_POD, World, pod_review};
 
 /// Checks what becomes of the pod that the bytes describe.
 pub fn check(data: &[u8]) {
     let mut choices = Choices::new(data);
-    let world = choices.of(&ALL);
+    let cluster = choices.of(&ALL);
     let namespace = *choices.of(&["shop", "bare", "billing", "unknown", "kube-system"]);
     let pod = choices.pod();
-    holds(world, namespace, &pod);
+    holds(cluster, namespace, &pod);
 }
 
 /// Checks what becomes of a new pod.
-pub fn holds(world: &World, namespace: &str, pod: &Value) {
-    let Some(first) = world.ask(MUTATE_POD, &pod_review(namespace, pod)).filter(|reply| reply.allowed) else { return };
+pub fn holds(cluster: &Cluster, namespace: &str, pod: &Value) {
+    let Some(first) = cluster.ask(MUTATE_POD, &pod_review(namespace, pod)).filter(|reply| reply.allowed) else {
+        return;
+    };
     let patched = first.applied(pod);
     kept::check(pod, &patched);
     brings_no_name_twice(pod, &patched);
     let review = pod_review(namespace, &patched);
-    let second = world.ask(MUTATE_POD, &review).expect("a verdict on what was mutated");
+    let second = cluster.ask(MUTATE_POD, &review).expect("a verdict on what was mutated");
     assert!(second.allowed, "a second pass refuses: {}: {pod}", second.status);
     assert!(second.patch.is_none(), "a second pass changes something: {:?}: {pod}", second.patch);
-    let twin = world.ask(VALIDATE_POD, &review).expect("a verdict on what was mutated");
+    let twin = cluster.ask(VALIDATE_POD, &review).expect("a verdict on what was mutated");
     assert!(twin.allowed, "validation refuses what mutation made: {}: {pod}", twin.status);
 }
 

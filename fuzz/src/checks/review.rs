@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
+use super::cluster::{ALL, Cluster, MUTATE_SET, PLUGINS, VALIDATE_SET};
 use super::pod;
-use super::world::{ALL, MUTATE_SET, PLUGINS, VALIDATE_SET, World};
 
 /// Bytes of a reply for each byte of the body, at most, and those that what is injected takes.
 const OF_EACH_BYTE: usize = 16;
@@ -24,46 +24,46 @@ pub fn check(body: &[u8]) {
     if !review["request"]["uid"].is_string() {
         return;
     }
-    for world in ALL.iter() {
-        for path in world.paths() {
-            let Some(reply) = world.ask(path, &review) else { continue };
+    for cluster in ALL.iter() {
+        for path in cluster.paths() {
+            let Some(reply) = cluster.ask(path, &review) else { continue };
             reply.applied(&review["request"]["object"]);
         }
-        pod_holds(world, &review["request"]);
+        pod_holds(cluster, &review["request"]);
     }
     set_holds(&ALL[0], &review);
     plugins_hold(&PLUGINS, &review);
 }
 
 /// What plugins change, they change once.
-fn plugins_hold(world: &World, review: &Value) {
-    for path in world.paths() {
-        let Some(first) = world.ask(path, review).filter(|reply| reply.patch.is_some()) else { continue };
+fn plugins_hold(cluster: &Cluster, review: &Value) {
+    for path in cluster.paths() {
+        let Some(first) = cluster.ask(path, review).filter(|reply| reply.patch.is_some()) else { continue };
         let mut changed = review.clone();
         changed["request"]["object"] = first.applied(&review["request"]["object"]);
-        if let Some(second) = world.ask(path, &changed) {
+        if let Some(second) = cluster.ask(path, &changed) {
             assert!(second.patch.is_none(), "{path}: changes on changes: {:?}", second.patch);
         }
     }
 }
 
-fn pod_holds(world: &World, request: &Value) {
+fn pod_holds(cluster: &Cluster, request: &Value) {
     // A creation without an object is for validation to refuse.
     if request["operation"] == "CREATE" && request["kind"]["kind"] == "Pod" && request["object"].is_object() {
-        pod::holds(world, request["namespace"].as_str().unwrap_or_default(), &request["object"]);
+        pod::holds(cluster, request["namespace"].as_str().unwrap_or_default(), &request["object"]);
     }
 }
 
 /// Defaults are filled in once.
-fn set_holds(world: &World, review: &Value) {
+fn set_holds(cluster: &Cluster, review: &Value) {
     if review["request"]["kind"]["kind"] != "SidecarSet" {
         return;
     }
-    let Some(first) = world.ask(MUTATE_SET, review) else { return };
+    let Some(first) = cluster.ask(MUTATE_SET, review) else { return };
     let mut defaulted = review.clone();
     defaulted["request"]["object"] = first.applied(&review["request"]["object"]);
-    if let Some(second) = world.ask(MUTATE_SET, &defaulted) {
+    if let Some(second) = cluster.ask(MUTATE_SET, &defaulted) {
         assert!(second.patch.is_none(), "defaults on defaults: {:?}", second.patch);
     }
-    world.ask(VALIDATE_SET, &defaulted);
+    cluster.ask(VALIDATE_SET, &defaulted);
 }

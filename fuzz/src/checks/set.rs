@@ -7,7 +7,9 @@ use engine::sidecarset::compiled::CompiledSet;
 use engine::sidecarset::index::SetIndex;
 use serde_json::{Value, json};
 
-use super::world::{ALL, MUTATE_POD, MUTATE_SET, NAMESPACE, VALIDATE_POD, VALIDATE_SET, World, pod_review, set_review};
+use super::cluster::{
+    ALL, Cluster, MUTATE_POD, MUTATE_SET, NAMESPACE, VALIDATE_POD, VALIDATE_SET, pod_review, set_review,
+};
 
 /// Checks the set that the text describes.
 pub fn check(data: &[u8]) {
@@ -29,13 +31,13 @@ fn holds(mut set: Value) {
     }
     // The API server validates names and types of metadata before it calls anybody.
     set["metadata"] = json!({"name": "fuzzed", "annotations": set["metadata"]["annotations"].as_object()});
-    let world = &ALL[0];
-    let Some(defaults) = world.ask(MUTATE_SET, &set_review(&set)) else { return };
+    let cluster = &ALL[0];
+    let Some(defaults) = cluster.ask(MUTATE_SET, &set_review(&set)) else { return };
     let set = defaults.applied(&set);
     let review = set_review(&set);
-    let again = world.ask(MUTATE_SET, &review).expect("a verdict on defaults");
+    let again = cluster.ask(MUTATE_SET, &review).expect("a verdict on defaults");
     assert!(again.patch.is_none(), "defaults on defaults: {:?}: {set}", again.patch);
-    let Some(verdict) = world.ask(VALIDATE_SET, &review).filter(|verdict| verdict.allowed) else { return };
+    let Some(verdict) = cluster.ask(VALIDATE_SET, &review).filter(|verdict| verdict.allowed) else { return };
     assert!(verdict.patch.is_none());
     let decoded: SidecarSet = serde_json::from_value(set.clone()).unwrap_or_else(|error| panic!("{error}: {set}"));
     let compiled = CompiledSet::compile(&decoded).unwrap_or_else(|error| panic!("{error}: {set}"));
@@ -48,7 +50,7 @@ fn injects(compiled: CompiledSet, set: &Value) {
     let mut snapshot = ALL[0].snapshot.clone();
     snapshot.sets = Arc::new(SetIndex::build([Arc::new(compiled)]));
     let registry = engine::pod::register(admission::Registry::default(), Vec::new());
-    let world = World { registry, snapshot };
+    let cluster = Cluster { registry, snapshot };
     for spec in [
         json!({"containers": [{"name": "app", "image": "app:1"}]}),
         json!({
@@ -66,13 +68,13 @@ fn injects(compiled: CompiledSet, set: &Value) {
             "apiVersion": "v1", "kind": "Pod",
             "metadata": {"name": "web-0", "namespace": NAMESPACE, "labels": labels}, "spec": spec,
         });
-        let Some(first) = world.ask(MUTATE_POD, &pod_review(NAMESPACE, &pod)).filter(|reply| reply.allowed) else {
+        let Some(first) = cluster.ask(MUTATE_POD, &pod_review(NAMESPACE, &pod)).filter(|reply| reply.allowed) else {
             continue;
         };
         let review = pod_review(NAMESPACE, &first.applied(&pod));
-        let second = world.ask(MUTATE_POD, &review).expect("a verdict on what was mutated");
+        let second = cluster.ask(MUTATE_POD, &review).expect("a verdict on what was mutated");
         assert!(second.allowed && second.patch.is_none(), "{} {:?}: {set}", second.status, second.patch);
-        let twin = world.ask(VALIDATE_POD, &review).expect("a verdict on what was mutated");
+        let twin = cluster.ask(VALIDATE_POD, &review).expect("a verdict on what was mutated");
         assert!(twin.allowed, "{}: {set}", twin.status);
     }
 }

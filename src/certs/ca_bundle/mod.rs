@@ -69,7 +69,7 @@ enum Obstacle {
 
 /// What was found, after it was brought in order as far as that was allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct BundleState {
     /// Kind and name of the object.
     pub object: String,
     /// What it trusts.
@@ -109,7 +109,12 @@ impl CaBundles {
     ///
     /// # Errors
     /// [`Error`], at the first object that cannot be read or written.
-    pub async fn pass(&mut self, wanted: &[TrustAnchor], duty: Duty, check: Duration) -> Result<Vec<Found>, Error> {
+    pub async fn pass(
+        &mut self,
+        wanted: &[TrustAnchor],
+        duty: Duty,
+        check: Duration,
+    ) -> Result<Vec<BundleState>, Error> {
         let mut found = Vec::new();
         for target in &mut self.targets {
             found.extend(target.pass(wanted, duty, check).await?);
@@ -124,7 +129,12 @@ impl CaBundles {
 }
 
 impl Target {
-    async fn pass(&mut self, wanted: &[TrustAnchor], duty: Duty, check: Duration) -> Result<Option<Found>, Error> {
+    async fn pass(
+        &mut self,
+        wanted: &[TrustAnchor],
+        duty: Duty,
+        check: Duration,
+    ) -> Result<Option<BundleState>, Error> {
         let Some(found) = self.api.get_opt(&self.name).await.map_err(|error| self.failed(error))? else {
             self.report(Some(Obstacle::Missing).filter(|_| !self.is_optional), duty);
             return Ok(None);
@@ -161,8 +171,8 @@ impl Target {
         Ok(Some(self.found(trust, is_injected)))
     }
 
-    fn found(&self, trust: Trust, is_injected: bool) -> Found {
-        Found { object: self.object.clone(), trust, is_injected }
+    fn found(&self, trust: Trust, is_injected: bool) -> BundleState {
+        BundleState { object: self.object.clone(), trust, is_injected }
     }
 
     fn failed(&self, source: kube::Error) -> Error {

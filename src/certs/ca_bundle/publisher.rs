@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use super::merge::Duty;
 use super::object::Trust;
 use super::observations::TrustObservations;
-use super::{CaBundles, Error, Found};
+use super::{BundleState, CaBundles, Error};
 use crate::answers::in_time;
 use crate::certs::lifetimes::{CertificateLifetimes, signed};
 use crate::certs::trust_anchor::TrustAnchor;
@@ -34,7 +34,7 @@ pub struct Publisher {
     check: Duration,
     settle: Duration,
     started: Instant,
-    found: Vec<Found>,
+    found: Vec<BundleState>,
 }
 
 impl Publisher {
@@ -118,11 +118,11 @@ impl Publisher {
     pub fn obstacle(&self, anchors: &[TrustAnchor]) -> String {
         let lacking = self.found.iter().find(|found| !anchors.iter().all(|anchor| found.trust.has(anchor)));
         match lacking {
-            Some(Found { object, is_injected: true, .. }) => format!(
+            Some(BundleState { object, is_injected: true, .. }) => format!(
                 "caBundle of {object} does not hold the authority of this replica, and belongs to cert-manager's injector by an \
                  annotation cert-manager.io/inject-…; remove it, or run with --certificates files"
             ),
-            Some(Found { object, .. }) => {
+            Some(BundleState { object, .. }) => {
                 format!("caBundle of {object} does not hold the authority of this replica yet; the leader adds it")
             }
             None => format!(

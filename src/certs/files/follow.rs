@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 
 use super::watch::DirectoryWatch;
-use super::{CertificateFiles, FilesError, Found};
+use super::{CertificateFiles, FilesError, ReadResult};
 use crate::certs::ca_bundle::publisher::Publisher;
 use crate::certs::expiry::Alarm;
 use crate::certs::pair::PairError;
@@ -81,8 +81,8 @@ impl FollowFiles {
             self.told.metrics.certificate_checked.set(now.as_second());
         }
         match looked {
-            Ok(Found::New) => self.error = None,
-            Ok(Found::Unchanged) => self.served_has_ended(now),
+            Ok(ReadResult::New) => self.error = None,
+            Ok(ReadResult::Unchanged) => self.served_has_ended(now),
             Err(error) => self.refused(&error),
         }
         let pause = self.publish(now).await;

@@ -83,7 +83,7 @@ pub enum FilesError {
 
 /// What is known of those who ask for the certificate.
 #[derive(Debug, Clone, Default)]
-pub struct Clients {
+pub struct ClientNames {
     /// Names that they may ask for.
     pub names: Vec<String>,
     /// They do ask for these names, so nothing is served that is not for all of them. Else no pair for one is replaced by a pair
@@ -95,7 +95,7 @@ pub struct Clients {
 
 /// What was read from the directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Found {
+pub enum ReadResult {
     /// The same as last time.
     Unchanged,
     /// A new pair, which waits for [`CertificateFiles::swap`].
@@ -121,7 +121,7 @@ struct Read {
 pub struct CertificateFiles {
     dir: PathBuf,
     resolver: Arc<Resolver>,
-    clients: Clients,
+    clients: ClientNames,
     reader: FileReader,
     seen: Option<Read>,
     candidate: Option<Candidate>,
@@ -130,7 +130,7 @@ pub struct CertificateFiles {
 
 impl CertificateFiles {
     /// A directory that has not been read yet.
-    pub fn new(dir: impl Into<PathBuf>, resolver: Arc<Resolver>, clients: Clients) -> Self {
+    pub fn new(dir: impl Into<PathBuf>, resolver: Arc<Resolver>, clients: ClientNames) -> Self {
         Self {
             dir: dir.into(),
             resolver,
@@ -147,7 +147,7 @@ impl CertificateFiles {
     /// # Errors
     /// [`FilesError`] for files that cannot be read or used. Files that were refused once are not checked again until they
     /// change or, for a certificate that is not valid yet, their time has come.
-    pub async fn refresh(&mut self, now: Timestamp) -> Result<Found, FilesError> {
+    pub async fn refresh(&mut self, now: Timestamp) -> Result<ReadResult, FilesError> {
         let read = match self.read().await {
             Ok(read) => read,
             Err(error) => {
@@ -157,7 +157,7 @@ impl CertificateFiles {
             }
         };
         if self.seen.as_ref() == Some(&read) {
-            return Ok(Found::Unchanged);
+            return Ok(ReadResult::Unchanged);
         }
         let judged = self.judge(&read, now);
         if !matches!(judged, Err(FilesError::Pair { source: PairError::NotYetValid(_), .. })) {
@@ -166,7 +166,7 @@ impl CertificateFiles {
         // What waited has been taken away with its files.
         self.candidate = None;
         self.candidate = Some(judged?);
-        Ok(Found::New)
+        Ok(ReadResult::New)
     }
 
     async fn read(&self) -> Result<Read, FilesError> {
@@ -190,7 +190,7 @@ impl CertificateFiles {
         let pair = ServingPair::from_pem(&read.certificate, &read.key, now)
             .map_err(|source| FilesError::Pair { dir: dir(), source })?;
         let authorities = TrustAnchor::read_all(&read.authorities);
-        let Clients { names, names_are_known, trust_authorities } = &self.clients;
+        let ClientNames { names, names_are_known, trust_authorities } = &self.clients;
         if let Some(name) = names.iter().find(|name| *names_are_known && !pair.is_for(name)) {
             return Err(FilesError::NotAskedFor { dir: dir(), name: name.clone(), found: pair.names().to_vec() });
         }

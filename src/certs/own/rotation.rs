@@ -97,7 +97,7 @@ mod tests {
     use super::*;
     use crate::certs::Authority;
 
-    const LIVES: CertificateLifetimes = CertificateLifetimes {
+    const LIFETIMES: CertificateLifetimes = CertificateLifetimes {
         authority: Duration::from_secs(900),
         leaf: Duration::from_secs(90),
         settle: Duration::from_secs(10),
@@ -130,7 +130,7 @@ mod tests {
         ];
         for (what, newest, previous, is_settled, seconds, expected) in table {
             assert_eq!(
-                step(&KnownAuthorities { newest, previous, is_settled }, &LIVES, at(seconds)),
+                step(&KnownAuthorities { newest, previous, is_settled }, &LIFETIMES, at(seconds)),
                 expected,
                 "{what}"
             );
@@ -166,7 +166,7 @@ mod tests {
             };
             let leaf = leaf.map(|(by, not_after)| Leaf { signed_by: fingerprint(by), not_after });
             let known = KnownAuthorities { newest: &newest, previous: before, is_settled };
-            assert_eq!(signer(&known, leaf, &LIVES, start()), expected, "{what}");
+            assert_eq!(signer(&known, leaf, &LIFETIMES, start()), expected, "{what}");
         }
     }
 
@@ -175,7 +175,7 @@ mod tests {
         let newest = anchor(20);
         let leaf = Leaf { signed_by: newest.fingerprint(), not_after: newest.not_after() };
         let known = KnownAuthorities { newest: &newest, previous: None, is_settled: true };
-        assert_eq!(signer(&known, Some(leaf), &LIVES, at(5)), Signer::Nobody);
-        assert_eq!(signer(&known, Some(leaf), &LIVES, at(20)), Signer::Newest);
+        assert_eq!(signer(&known, Some(leaf), &LIFETIMES, at(5)), Signer::Nobody);
+        assert_eq!(signer(&known, Some(leaf), &LIFETIMES, at(20)), Signer::Newest);
     }
 }

@@ -13,13 +13,13 @@ use clap::{Args, ValueEnum};
 use serde_json::Value;
 
 use self::file::{Expected, TestFile, Verdict, files};
-use super::findings::{self, Case, Finding, Severity, Summary, json, junit, sarif};
+use super::findings::{self, Case, Diagnostic, Level, Summary, json, junit, sarif};
 use super::offline::{OWN_NAMESPACE, OfflineModel};
-use super::render::inject::{Rules, render};
-use super::render::rendered::{Failure, Note, Rendered};
+use super::render::inject::{RenderRules, render};
+use super::render::rendered::{Note, Rendered, Unprintable};
 use super::render::{namespaces, warn_of_typing};
-use super::report::{Report, ReportArgs};
-use super::streams::{Outcome, Streams, with_process_streams};
+use super::report::{CommandReport, ReportArgs};
+use super::streams::{CommandOutcome, Streams, with_process_streams};
 use crate::input::{self, Identity, Manifest, identity};
 use crate::kinds::Kinds;
 use crate::registry::registry;
@@ -40,8 +40,8 @@ pub struct TestArgs {
     #[arg(short, long = "filename", value_name = "PATH")]
     pub filenames: Vec<PathBuf>,
     /// What to print
-    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
-    pub output: Format,
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = CasesFormat::Text)]
+    pub output: CasesFormat,
     /// How to report
     #[command(flatten)]
     pub report: ReportArgs,
@@ -49,7 +49,7 @@ pub struct TestArgs {
 
 /// What the results are printed as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub enum CasesFormat {
     /// A line for each case that failed
     Text,
     /// One object with what failed and the numbers
@@ -99,8 +99,8 @@ pub fn execute(args: &TestArgs) -> ExitCode {
 ///
 /// # Errors
 /// When a stream cannot be written.
-pub fn run(args: &TestArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
-    let mut report = Report::new(&args.report);
+pub fn run(args: &TestArgs, streams: &mut Streams<'_>) -> io::Result<CommandOutcome> {
+    let mut report = CommandReport::new(&args.report);
     let (mut cases, mut is_readable) = (Vec::new(), true);
     for found in files(&[&args.paths[..], &args.filenames].concat()) {
         let read = found.and_then(|path| TestFile::read(&path).map(|file| (path, file)));
@@ -110,43 +110,43 @@ pub fn run(args: &TestArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
             None => is_readable = false,
         }
     }
-    if args.output == Format::Junit {
+    if args.output == CasesFormat::Junit {
         // It has the cases alone.
         report.print_text(streams.stderr)?;
     }
     for case in &cases {
-        for findings::Failure { at, text } in &case.failures {
+        for findings::CaseFailure { at, text } in &case.failures {
             let steps: Vec<&str> = at.iter().map(String::as_str).collect();
-            let finding = Finding::of(Severity::Error, &case.source, format!("{}: {text}", case.name));
+            let finding = Diagnostic::of(Level::Error, &case.source, format!("{}: {text}", case.name));
             report.add_at(finding, &steps);
         }
     }
     let failed = cases.iter().filter(|case| !case.failures.is_empty()).count();
     let summary = Summary(vec![("passed", cases.len() - failed), ("failed", failed)]);
     match args.output {
-        Format::Text => {
+        CasesFormat::Text => {
             report.print_text(streams.stderr)?;
             report.sum_up(&summary, streams.stderr)?;
         }
-        Format::Json => streams.stdout.write_all(json(&report.findings(), &summary).as_bytes())?,
-        Format::Sarif => streams.stdout.write_all(sarif(&report.findings(), "test").as_bytes())?,
-        Format::Junit => streams.stdout.write_all(junit(&cases).as_bytes())?,
+        CasesFormat::Json => streams.stdout.write_all(json(&report.findings(), &summary).as_bytes())?,
+        CasesFormat::Sarif => streams.stdout.write_all(sarif(&report.findings(), "test").as_bytes())?,
+        CasesFormat::Junit => streams.stdout.write_all(junit(&cases).as_bytes())?,
     }
     Ok(match (is_readable, failed) {
-        (false, _) => Outcome::BadInput,
-        (true, 0) => Outcome::Fine,
-        (true, _) => Outcome::Refused,
+        (false, _) => CommandOutcome::BadInput,
+        (true, 0) => CommandOutcome::Fine,
+        (true, _) => CommandOutcome::Refused,
     })
 }
 
 /// An object of the resources.
 struct Resource {
     identity: Option<Identity>,
-    rendered: Result<Rendered, Box<Failure>>,
+    rendered: Result<Rendered, Box<Unprintable>>,
 }
 
 /// The cases of a file; `None` when it cannot be used, which the report says.
-fn of_file(path: &Path, file: &TestFile, report: &mut Report<'_>) -> Option<Vec<Case>> {
+fn of_file(path: &Path, file: &TestFile, report: &mut CommandReport<'_>) -> Option<Vec<Case>> {
     let folder = path.parent().unwrap_or_else(|| Path::new(""));
     let beside = |paths: &[PathBuf]| paths.iter().map(|path| folder.join(path)).collect::<Vec<_>>();
     let sets = beside(&file.sets);
@@ -156,24 +156,24 @@ fn of_file(path: &Path, file: &TestFile, report: &mut Report<'_>) -> Option<Vec<
         .map_err(|found| report.unusable(&found))
         .ok()?;
     if let Some(no_set) = loaded.no_set {
-        report.read(Severity::Error, &format!("{}:1: {no_set}", path.display()));
+        report.read(Level::Error, &format!("{}:1: {no_set}", path.display()));
         return None;
     }
     for warning in &loaded.warnings {
-        report.read(Severity::Warning, warning);
+        report.read(Level::Warning, warning);
     }
-    let mut world = OfflineModel { registry, snapshot: loaded.snapshot, no_set: None, questions: Questions::Open };
+    let mut model = OfflineModel { registry, snapshot: loaded.snapshot, no_set: None, questions: Questions::Open };
     let manifests = input::load(&beside(&file.resources)).map_err(|errors| report.errors(&errors)).ok()?;
-    namespaces::learn(&mut world, &manifests, Validate::Strict, report)?;
-    let rules = Rules { namespace: file.namespace.as_deref().unwrap_or("default"), validate: Validate::Warn };
-    let resources: Vec<Resource> = manifests.into_iter().map(|manifest| resource(manifest, rules, &world)).collect();
+    namespaces::learn(&mut model, &manifests, Validate::Strict, report)?;
+    let rules = RenderRules { namespace: file.namespace.as_deref().unwrap_or("default"), validate: Validate::Warn };
+    let resources: Vec<Resource> = manifests.into_iter().map(|manifest| resource(manifest, rules, &model)).collect();
     for resource in &resources {
         warn_of_typing(&resource.rendered, report);
     }
     let case = |(index, expected): (usize, &Expected)| {
         let failed = |(steps, text): (Vec<&str>, String)| {
             let here = ["results".to_owned(), index.to_string()].into_iter();
-            findings::Failure { at: here.chain(steps.into_iter().map(str::to_owned)).collect(), text }
+            findings::CaseFailure { at: here.chain(steps.into_iter().map(str::to_owned)).collect(), text }
         };
         let failures = failures(expected, &resources).into_iter().map(failed).collect();
         let source = format!("{}:{}", path.display(), file.line);
@@ -182,8 +182,8 @@ fn of_file(path: &Path, file: &TestFile, report: &mut Report<'_>) -> Option<Vec<
     Some(file.results.iter().enumerate().map(case).collect())
 }
 
-fn resource(manifest: Manifest, rules: Rules<'_>, world: &OfflineModel) -> Resource {
-    Resource { identity: identity(&manifest.value).ok(), rendered: render(manifest, rules, world) }
+fn resource(manifest: Manifest, rules: RenderRules<'_>, model: &OfflineModel) -> Resource {
+    Resource { identity: identity(&manifest.value).ok(), rendered: render(manifest, rules, model) }
 }
 
 /// What is not as expected, each with the steps to the expectation in the case.
@@ -218,7 +218,7 @@ fn not_one(expected: &Expected, found: usize, resources: &[Resource]) -> String 
     format!("there is no {called}{hint}")
 }
 
-fn compared<'e>(expected: &'e Expected, rendered: &'e Result<Rendered, Box<Failure>>) -> Failures<'e> {
+fn compared<'e>(expected: &'e Expected, rendered: &'e Result<Rendered, Box<Unprintable>>) -> Failures<'e> {
     let (verdict, reasons, messages, after): (_, _, Vec<&str>, _) = match rendered {
         Ok(Rendered { patch, reasons, warnings, typing, notes, after, .. }) => {
             let verdict = if patch.is_empty() { Verdict::Unchanged } else { Verdict::Injected };
@@ -227,7 +227,7 @@ fn compared<'e>(expected: &'e Expected, rendered: &'e Result<Rendered, Box<Failu
             (verdict, reasons, messages.collect(), Some(after))
         }
         Err(failure) => {
-            let Failure { message, warnings, typing, reasons, .. } = failure.as_ref();
+            let Unprintable { message, warnings, typing, reasons, .. } = failure.as_ref();
             let messages = std::iter::once(message).chain(warnings).chain(typing);
             (Verdict::Refused, reasons, messages.map(String::as_str).collect(), None)
         }

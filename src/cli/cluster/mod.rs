@@ -15,7 +15,7 @@ use crate::go_duration::unsigned_duration;
 use crate::manager::client::{Connection, Error, Selection};
 use crate::visible::Visible;
 
-use crate::cli::streams::{Outcome, with_process_streams};
+use crate::cli::streams::{CommandOutcome, with_process_streams};
 
 pub use self::objects::{deciding, of_openkruise, pod_of_cluster};
 
@@ -96,7 +96,7 @@ pub struct CommandOutput {
     /// For stderr.
     pub aside: String,
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: CommandOutcome,
 }
 
 /// Why nothing can be asked.
@@ -152,7 +152,7 @@ where
             Ok(told) => with_process_streams(|streams| {
                 streams.stdout.write_all(told.result.as_bytes())?;
                 streams.stderr.write_all(told.aside.as_bytes())?;
-                if told.outcome == Outcome::BadInput {
+                if told.outcome == CommandOutcome::BadInput {
                     writeln!(streams.stderr, "outrider: the API server is {place}")?;
                 }
                 Ok(told.outcome)

@@ -20,13 +20,13 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use self::folder::Folder;
 use self::story::Story;
 use super::offline::OWN_NAMESPACE;
-use super::serve::{Process, ServeError, feed};
-use super::streams::Outcome;
+use super::serve::{Process, ServeError, follow_manifests};
+use super::streams::CommandOutcome;
 use crate::certs::local::{self, Local};
 use crate::kinds::Kinds;
 use crate::logging;
 use crate::registry::registry;
-use crate::server::{Addresses, BindAddress, Feeds, Limits, Options, ProbePaths, Server, ServerError};
+use crate::server::{Addresses, BindAddress, Limits, ProbePaths, Server, ServerError, ServerOptions, Sources};
 use crate::standalone::{Standalone, Validate};
 use engine::offline::admit::{self, Reply, ReplyError};
 use engine::pod::PODS;
@@ -91,7 +91,7 @@ const NAMESPACE: &str = "shop";
 /// Runs the command in the process.
 pub fn execute(args: &DemoArgs) -> ExitCode {
     // The log reports when edited sets cannot be used.
-    if let Err(error) = logging::init(Some(logging::Format::Text), "warn") {
+    if let Err(error) = logging::init(Some(logging::LogFormat::Text), "warn") {
         return super::fail(&error);
     }
     let coloured = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
@@ -106,7 +106,7 @@ pub fn execute(args: &DemoArgs) -> ExitCode {
 ///
 /// # Errors
 /// [`DemoError`] when the demo cannot run.
-pub fn run(args: &DemoArgs, coloured: bool, stdout: &mut dyn Write) -> Result<Outcome, DemoError> {
+pub fn run(args: &DemoArgs, coloured: bool, stdout: &mut dyn Write) -> Result<CommandOutcome, DemoError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         // Before there are files: a signal without a handler would leave them behind.
@@ -123,7 +123,7 @@ pub fn run(args: &DemoArgs, coloured: bool, stdout: &mut dyn Write) -> Result<Ou
         }
         process.shutdown.begin(Duration::ZERO).await;
         let _ = serving.await;
-        Ok(Outcome::Fine)
+        Ok(CommandOutcome::Fine)
     })
 }
 
@@ -177,13 +177,17 @@ impl Demo {
     async fn server(&self, process: &Process) -> Result<Server<engine::snapshot::Snapshot>, DemoError> {
         let local = Local::serve(&process.resolver, NAMESPACE, &self.ca_file(), Timestamp::now())?;
         tokio::spawn(local.run());
-        let world = Arc::default();
+        let snapshot = Arc::default();
         let exclusion = Exclusion::new(OWN_NAMESPACE, []);
         let paths = vec![self.sets.clone()];
-        feed(Standalone::new(paths, exclusion, registry(&Kinds::default()), Validate::Strict), &world, process)?;
-        let feeds = Feeds {
+        follow_manifests(
+            Standalone::new(paths, exclusion, registry(&Kinds::default()), Validate::Strict),
+            &snapshot,
+            process,
+        )?;
+        let sources = Sources {
             registry: Arc::new(registry(&Kinds::default())),
-            world,
+            snapshot,
             resolver: Arc::clone(&process.resolver),
             readiness: process.readiness.clone(),
             freshness: process.freshness.clone(),
@@ -193,7 +197,7 @@ impl Demo {
             known: None,
         };
         let free_port = BindAddress::One(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
-        let options = Options {
+        let options = ServerOptions {
             webhook: free_port.clone(),
             health: free_port.clone(),
             metrics: free_port,
@@ -202,7 +206,7 @@ impl Demo {
             probes: ProbePaths::default(),
             limits: Limits::default(),
         };
-        Ok(Server::bind(options, feeds).await?)
+        Ok(Server::bind(options, sources).await?)
     }
 
     fn ca_file(&self) -> PathBuf {

@@ -4,13 +4,13 @@ mod place;
 mod print;
 
 pub use place::{FILE_MAX_BYTES, Places};
-pub use print::{Case, Failure, Summary, json, junit, sarif};
+pub use print::{Case, CaseFailure, Summary, json, junit, sarif};
 
 use std::fmt;
 
 /// How much a finding matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
+pub enum Level {
     /// Nothing is wrong.
     Note,
     /// Something may be wrong.
@@ -21,7 +21,7 @@ pub enum Severity {
     Error,
 }
 
-impl Severity {
+impl Level {
     /// The word in a line of text.
     pub const fn word(self) -> &'static str {
         match self {
@@ -35,24 +35,24 @@ impl Severity {
 
 /// Something that a user should know. As text: `FILE:LINE: severity: text`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct Diagnostic {
     /// File, and the line in it, counted from 1.
     pub place: Option<(String, usize)>,
     /// How much it matters.
-    pub severity: Severity,
+    pub severity: Level,
     /// Which object, which field, and what to do.
     pub text: String,
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for Diagnostic {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}{}: {}", self.file_and_line(), self.severity.word(), self.text)
     }
 }
 
-impl Finding {
+impl Diagnostic {
     /// One about the object that `source`, as in `app.yaml:3`, names.
-    pub fn of(severity: Severity, source: &str, text: impl Into<String>) -> Self {
+    pub fn of(severity: Level, source: &str, text: impl Into<String>) -> Self {
         let place = source.rsplit_once(':').and_then(|(file, line)| Some((file.to_owned(), line.parse().ok()?)));
         Self { place, severity, text: text.into() }
     }
@@ -67,12 +67,12 @@ impl Finding {
     }
 
     /// One without a place.
-    pub fn bare(severity: Severity, text: impl Into<String>) -> Self {
+    pub fn bare(severity: Level, text: impl Into<String>) -> Self {
         Self { place: None, severity, text: text.into() }
     }
 
     /// Those of a message that may begin with `file:line: ` and may have a line for each fault, as errors of manifests do.
-    pub fn read(severity: Severity, message: &str) -> Vec<Self> {
+    pub fn read(severity: Level, message: &str) -> Vec<Self> {
         let (place, text) = match source(message) {
             Some((file, line, text)) => (Some((file.to_owned(), line)), text),
             None => (None, message),
@@ -111,12 +111,12 @@ fn source(message: &str) -> Option<(&str, usize, &str)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Finding, Severity};
+    use super::{Diagnostic, Level};
 
     #[test]
     fn a_message_gives_its_place_and_a_finding_for_each_fault() {
         let told = |message: &str| -> Vec<String> {
-            Finding::read(Severity::Error, message).iter().map(ToString::to_string).collect()
+            Diagnostic::read(Level::Error, message).iter().map(ToString::to_string).collect()
         };
         assert_eq!(told("a.yaml:3: x: y"), ["a.yaml:3: error: x: y"]);
         assert_eq!(told("a.yaml:3:7: syntax"), ["a.yaml:3: error: syntax"]);

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::fs;
 
-use engine::yaml::{self, Place};
+use engine::yaml::{self, Lines};
 
-use super::Finding;
+use super::Diagnostic;
 
 /// Files larger than this are not read again for lines.
 pub const FILE_MAX_BYTES: usize = 4 << 20;
@@ -13,7 +13,7 @@ pub const FILE_MAX_BYTES: usize = 4 << 20;
 /// Files that findings are about, read when the first one is.
 #[derive(Default)]
 pub struct Places {
-    files: HashMap<String, Vec<Place>>,
+    files: HashMap<String, Vec<Lines>>,
 }
 
 impl Places {
@@ -25,7 +25,7 @@ impl Places {
 
     /// Moves a finding from its object to its field, where the text names one that is there. The object is `below` the start of the
     /// document, or of the item of a List, by these steps.
-    pub fn locate(&mut self, finding: &mut Finding, below: &[&str]) {
+    pub fn locate(&mut self, finding: &mut Diagnostic, below: &[&str]) {
         let Some(start) = self.start(finding) else { return };
         let object = walk(start, below);
         let named = paths(&finding.text).map(|path| object.at(path)).find(|(_, steps)| *steps > 0);
@@ -34,27 +34,27 @@ impl Places {
     }
 
     /// Moves a finding to the field at the end of these steps, as far as they are there.
-    pub fn put(&mut self, finding: &mut Finding, steps: &[&str]) {
+    pub fn put(&mut self, finding: &mut Diagnostic, steps: &[&str]) {
         let Some(line) = self.start(finding).map(|start| walk(start, steps).line) else { return };
         move_to(finding, line);
     }
 
     /// The document, or the item of a List, that a finding is about.
-    fn start(&mut self, finding: &Finding) -> Option<&Place> {
+    fn start(&mut self, finding: &Diagnostic) -> Option<&Lines> {
         let (file, line) = finding.place.as_ref()?;
         let documents = self.files.entry(file.clone()).or_insert_with(|| read(file));
         object_at(documents, *line)
     }
 }
 
-fn move_to(finding: &mut Finding, to: usize) {
+fn move_to(finding: &mut Diagnostic, to: usize) {
     if let Some((_, line)) = &mut finding.place {
         *line = to;
     }
 }
 
 /// Follows steps as far as they are there.
-fn walk<'p>(start: &'p Place, steps: &[&str]) -> &'p Place {
+fn walk<'p>(start: &'p Lines, steps: &[&str]) -> &'p Lines {
     let mut place = start;
     for step in steps {
         let Some(next) = place.step(step) else { break };
@@ -63,7 +63,7 @@ fn walk<'p>(start: &'p Place, steps: &[&str]) -> &'p Place {
     place
 }
 
-fn read(file: &str) -> Vec<Place> {
+fn read(file: &str) -> Vec<Lines> {
     // stdin is no file, and a name of it is none either.
     let is_small =
         fs::metadata(file).is_ok_and(|metadata| metadata.is_file() && metadata.len() <= FILE_MAX_BYTES as u64);
@@ -73,8 +73,8 @@ fn read(file: &str) -> Vec<Place> {
 
 /// The document, or the item of a List, that starts on this line; the only document, also from a line in front of it. Inside of it,
 /// a finding has the line of its field already.
-fn object_at(documents: &[Place], line: usize) -> Option<&Place> {
-    let items = documents.iter().filter_map(|document| document.step("items")).flat_map(Place::items);
+fn object_at(documents: &[Lines], line: usize) -> Option<&Lines> {
+    let items = documents.iter().filter_map(|document| document.step("items")).flat_map(Lines::items);
     let at_line = items.chain(documents).find(|place| place.line == line);
     at_line.or_else(|| documents.first().filter(|only| documents.len() == 1 && line < only.line))
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::{Finding, Severity};
+use super::{Diagnostic, Level};
 
 /// What came of everything, in numbers: `12 injected, 3 unchanged, 1 refused`.
 #[derive(Debug, Clone, Default)]
@@ -42,14 +42,14 @@ fn key(words: &str) -> String {
 }
 
 /// One JSON object with every finding and the numbers.
-pub fn json(findings: &[Finding], summary: &Summary) -> String {
+pub fn json(findings: &[Diagnostic], summary: &Summary) -> String {
     let findings: Vec<Value> = findings.iter().map(finding).collect();
     let summary: serde_json::Map<String, Value> =
         summary.0.iter().map(|(words, count)| (key(words), (*count).into())).collect();
     format!("{:#}\n", json!({"findings": findings, "summary": summary}))
 }
 
-fn finding(finding: &Finding) -> Value {
+fn finding(finding: &Diagnostic) -> Value {
     let mut object = json!({"severity": finding.severity.word(), "message": finding.text});
     if let Some((file, line)) = &finding.place {
         object["file"] = file.as_str().into();
@@ -59,12 +59,12 @@ fn finding(finding: &Finding) -> Value {
 }
 
 /// A log in SARIF 2.1.0, as code scanning takes it. `command` is the rule that each finding is of.
-pub fn sarif(findings: &[Finding], command: &str) -> String {
-    let result = |finding: &Finding| {
+pub fn sarif(findings: &[Diagnostic], command: &str) -> String {
+    let result = |finding: &Diagnostic| {
         let level = match finding.severity {
-            Severity::Note => "note",
-            Severity::Warning => "warning",
-            Severity::Refused | Severity::Error => "error",
+            Level::Note => "note",
+            Level::Warning => "warning",
+            Level::Refused | Level::Error => "error",
         };
         let mut result = json!({"ruleId": command, "level": level, "message": {"text": finding.text}});
         if let Some((file, line)) = &finding.place {
@@ -108,12 +108,12 @@ pub struct Case {
     /// Its name.
     pub name: String,
     /// What was not as expected; empty for a case that passed.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<CaseFailure>,
 }
 
 /// Why a case failed.
 #[derive(Debug, Clone)]
-pub struct Failure {
+pub struct CaseFailure {
     /// The expectation, by its steps in the file.
     pub at: Vec<String>,
     /// What was found in its place.

@@ -19,7 +19,7 @@ use engine::yaml;
 use serde_json::{Value, json};
 
 use self::spec::{converted, only};
-use super::super::streams::{Outcome, Streams};
+use super::super::streams::{CommandOutcome, Streams};
 
 /// Arguments of `outrider plugins convert`.
 #[derive(Debug, Clone, Args)]
@@ -45,12 +45,12 @@ Exit codes: 0 everything was converted; 1 something cannot be carried over, and 
 ///
 /// # Errors
 /// When a stream cannot be written.
-pub fn run(args: &ConvertArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
+pub fn run(args: &ConvertArgs, streams: &mut Streams<'_>) -> io::Result<CommandOutcome> {
     let text = match read(&args.file, streams.stdin) {
         Ok(text) => text,
         Err(error) => {
             writeln!(streams.stderr, "error: {error}")?;
-            return Ok(Outcome::BadInput);
+            return Ok(CommandOutcome::BadInput);
         }
     };
     let documents = yaml::read(&text).unwrap_or_default().into_iter().map(|document| document.value).collect();
@@ -61,7 +61,7 @@ pub fn run(args: &ConvertArgs, streams: &mut Streams<'_>) -> io::Result<Outcome>
         Ok(configured) => configured,
         Err(error) => {
             writeln!(streams.stderr, "error: {error}")?;
-            return Ok(Outcome::BadInput);
+            return Ok(CommandOutcome::BadInput);
         }
     };
     let (mut objects, mut errors) = (BTreeMap::new(), Vec::new());
@@ -100,13 +100,13 @@ pub fn run(args: &ConvertArgs, streams: &mut Streams<'_>) -> io::Result<Outcome>
         writeln!(streams.stderr, "error: {error}")?;
     }
     if !errors.is_empty() {
-        return Ok(Outcome::Refused);
+        return Ok(CommandOutcome::Refused);
     }
     for (index, object) in objects.values().enumerate() {
         let separator = if index > 0 { "---\n" } else { "" };
         write!(streams.stdout, "{separator}{}", yaml::write(object))?;
     }
-    Ok(Outcome::Fine)
+    Ok(CommandOutcome::Fine)
 }
 
 /// Whether the plugin is on unless a flag says otherwise. One that Kubernetes does not have is an error of its own.
@@ -263,7 +263,7 @@ fn plugins(text: &str, file: &Path) -> Result<BTreeMap<String, Value>, String> {
 mod tests {
     use super::*;
 
-    fn ran(text: &str, enabled: &[&str]) -> (Outcome, String, String) {
+    fn ran(text: &str, enabled: &[&str]) -> (CommandOutcome, String, String) {
         let (mut stdout, mut stderr, mut stdin) = (Vec::new(), Vec::new(), text.as_bytes());
         let mut streams = Streams { stdin: &mut stdin, stdout: &mut stdout, stderr: &mut stderr };
         let enable_admission_plugins = enabled.iter().map(|&name| name.to_owned()).collect();
@@ -291,7 +291,7 @@ mod tests {
         ]));
         let enabled = ["AlwaysPullImages", "LimitRanger", "PodNodeSelector", "NodeRestriction"];
         let (outcome, stdout, stderr) = ran(&text, &enabled);
-        assert_eq!(outcome, Outcome::Fine, "{stderr}");
+        assert_eq!(outcome, CommandOutcome::Fine, "{stderr}");
         let objects: Vec<Value> = yaml::read(&stdout).unwrap().into_iter().map(|document| document.value).collect();
         let specs: Vec<&Value> = objects.iter().map(|object| &object["spec"]).collect();
         assert_eq!(
@@ -319,7 +319,7 @@ mod tests {
             {"name": "PodSecurity", "configuration": {"defaults": {"enforce": "baseline"}}},
         ]));
         let (outcome, stdout, stderr) = ran(&text, &["AlwaysPullImages"]);
-        assert_eq!(outcome, Outcome::Fine);
+        assert_eq!(outcome, CommandOutcome::Fine);
         assert!(stdout.contains("podsecurity") && stdout.matches("Off").count() == 1, "{stdout}");
         assert!(stderr.contains("note: PodNodeSelector: it gets mode: Off"), "{stderr}");
         assert!(stderr.contains("note: PodSecurity: only namespaces that are created from now on"), "{stderr}");
@@ -333,7 +333,7 @@ mod tests {
         file["plugin"] = json!([]);
         for text in [file.to_string(), configuration(&json!([{"name": "AlwaysPullImages", "config": {}}]))] {
             let (outcome, _, stderr) = ran(&text, &[]);
-            assert!(outcome == Outcome::BadInput && stderr.contains("cannot be carried over"), "{stderr}");
+            assert!(outcome == CommandOutcome::BadInput && stderr.contains("cannot be carried over"), "{stderr}");
         }
     }
 
@@ -381,9 +381,9 @@ mod tests {
             (json!([]), "Nothing", "Nothing: Kubernetes has no such admission plugin"),
         ] {
             let (outcome, stdout, stderr) = ran(&configuration(&plugins), &[enabled]);
-            assert_eq!((outcome, stdout.as_str()), (Outcome::Refused, ""), "{stderr}");
+            assert_eq!((outcome, stdout.as_str()), (CommandOutcome::Refused, ""), "{stderr}");
             assert!(stderr.contains(expected), "{stderr}");
         }
-        assert_eq!(ran("kind: Pod", &[]).0, Outcome::BadInput);
+        assert_eq!(ran("kind: Pod", &[]).0, CommandOutcome::BadInput);
     }
 }

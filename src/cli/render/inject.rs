@@ -3,12 +3,12 @@
 use admission::Reason;
 use serde_json::{Map, Value, json};
 
-use super::rendered::{Failure, Note, Rendered, title};
-use super::templates::{Found, Template};
+use super::rendered::{Note, Rendered, Unprintable, title};
+use super::templates::{FoundTemplate, FoundTemplates};
 use super::typing::{self, Typing};
 use super::unchanged::why;
 use crate::cli::offline::OfflineModel;
-use crate::cli::streams::Outcome;
+use crate::cli::streams::CommandOutcome;
 use crate::input::{Identity, Manifest, identity};
 use crate::validate::Validate;
 use engine::offline::admit::{self, Admitted, Creation, Patch};
@@ -20,7 +20,7 @@ const NAMESPACE: &str = "Namespace";
 
 /// What decides beside the snapshot.
 #[derive(Clone, Copy)]
-pub struct Rules<'a> {
+pub struct RenderRules<'a> {
     /// Namespace of objects without one.
     pub namespace: &'a str,
     /// What is done about unknown fields.
@@ -28,17 +28,17 @@ pub struct Rules<'a> {
 }
 
 /// Renders an object; without a pod template it stays as it is.
-pub fn render(manifest: Manifest, rules: Rules<'_>, world: &OfflineModel) -> Result<Rendered, Box<Failure>> {
+pub fn render(manifest: Manifest, rules: RenderRules<'_>, model: &OfflineModel) -> Result<Rendered, Box<Unprintable>> {
     let Manifest { source, value, .. } = manifest;
     let identity = match identity(&value) {
         Ok(identity) => identity,
-        Err(error) => return Err(Box::new(Failure::bad_input(source, "object".to_owned(), error.to_string()))),
+        Err(error) => return Err(Box::new(Unprintable::bad_input(source, "object".to_owned(), error.to_string()))),
     };
-    let found = Found::of(&identity, &value);
+    let found = FoundTemplates::of(&identity, &value);
     let namespace = identity.namespace.clone().unwrap_or_else(|| rules.namespace.to_owned());
     let has_pods = !found.templates.is_empty() || !found.passed_over.is_empty() || found.elsewhere.is_some();
-    let is_left_to_plugins = !has_pods && admit::is_left_to_plugins(&world.registry, &value, &world.snapshot);
-    let has_namespace = has_pods || (is_left_to_plugins && admit::is_in_a_namespace(&world.registry, &value));
+    let is_left_to_plugins = !has_pods && admit::is_left_to_plugins(&model.registry, &value, &model.snapshot);
+    let has_namespace = has_pods || (is_left_to_plugins && admit::is_in_a_namespace(&model.registry, &value));
     let title = title(&identity, has_namespace.then_some(namespace.as_str()), &value);
     let mut said = Said { typing: found.passed_over.clone(), ..Said::default() };
     said.notes.extend(found.elsewhere.clone().map(Note::Other));
@@ -49,26 +49,26 @@ pub fn render(manifest: Manifest, rules: Rules<'_>, world: &OfflineModel) -> Res
         said.prefix = template.path.as_ref().filter(|_| found.templates.len() > 1).map(|path| format!("{path}: "));
         let pod =
             Injected { value: &value, template, identity: &identity, namespace: &namespace, by_shape: found.by_shape };
-        pod.admit(world, &mut said);
+        pod.admit(model, &mut said);
     }
-    if has_claims(&value) && admit::decides_on_claims(&world.snapshot) {
+    if has_claims(&value) && admit::decides_on_claims(&model.snapshot) {
         let text =
             "spec.volumeClaimTemplates are not rendered: plugins and ranges decide on each claim when it is created";
         said.note(text.to_owned());
     }
     if is_left_to_plugins {
         let namespace = if identity.kind == NAMESPACE { "" } else { namespace.as_str() };
-        said.left_to_plugins(&Creation { namespace, object: &value, questions: world.questions }, world);
+        said.left_to_plugins(&Creation { namespace, object: &value, questions: model.questions }, model);
     }
     let mut after = value.clone();
     if let Err(error) = (Patch { operations: said.patch.clone() }).apply(&mut after) {
-        said.fail(Outcome::BadInput, error.to_string());
+        said.fail(CommandOutcome::BadInput, error.to_string());
     }
     said.typed(typing::check(&identity, &value, &after, &found, rules.validate));
     let Said { patch, warnings, typing, notes, failures, reasons, is_replaced, .. } = said;
     if let Some(outcome) = failures.iter().map(|(outcome, _)| *outcome).max() {
         let message = failures.into_iter().map(|(_, message)| message).collect::<Vec<_>>().join("; ");
-        return Err(Box::new(Failure { source, title, message, warnings, typing, reasons, outcome }));
+        return Err(Box::new(Unprintable { source, title, message, warnings, typing, reasons, outcome }));
     }
     Ok(Rendered {
         source,
@@ -99,7 +99,7 @@ struct Said {
     typing: Vec<String>,
     notes: Vec<Note>,
     is_replaced: bool,
-    failures: Vec<(Outcome, String)>,
+    failures: Vec<(CommandOutcome, String)>,
     reasons: Vec<Reason>,
     /// In front of what is said, where there are several templates.
     prefix: Option<String>,
@@ -115,8 +115,8 @@ impl Said {
     }
 
     /// What plugins and ranges make of an object without pods.
-    fn left_to_plugins(&mut self, creation: &Creation<'_>, world: &OfflineModel) {
-        match admit::create(&world.registry, creation, &world.snapshot) {
+    fn left_to_plugins(&mut self, creation: &Creation<'_>, model: &OfflineModel) {
+        match admit::create(&model.registry, creation, &model.snapshot) {
             Ok(Admitted::Allowed(allowed)) => {
                 let plugins = allowed.plugins.map(|plugins| format!("admission plugins: {plugins}"));
                 self.notes.extend(plugins.map(Note::Other));
@@ -125,9 +125,9 @@ impl Said {
             }
             Ok(Admitted::Refused { status, warnings, .. }) => {
                 self.warnings.extend(warnings);
-                self.fail(Outcome::Refused, status.message.clone());
+                self.fail(CommandOutcome::Refused, status.message.clone());
             }
-            Err(error) => self.fail(Outcome::BadInput, error.to_string()),
+            Err(error) => self.fail(CommandOutcome::BadInput, error.to_string()),
         }
     }
 
@@ -146,19 +146,19 @@ impl Said {
     /// Takes what is wrong with how the object is written.
     fn typed(&mut self, typing: Typing) {
         let Typing { unknown, wrong_types, warnings } = typing;
-        if !self.failures.iter().any(|(outcome, _)| *outcome == Outcome::BadInput) {
+        if !self.failures.iter().any(|(outcome, _)| *outcome == CommandOutcome::BadInput) {
             self.typing.extend(wrong_types);
             self.typing.extend(warnings);
         } else if !wrong_types.is_empty() {
-            self.failures = vec![(Outcome::BadInput, wrong_types.join(", "))];
+            self.failures = vec![(CommandOutcome::BadInput, wrong_types.join(", "))];
         }
         if !unknown.is_empty() {
             // What else is wrong with an object that is not understood may only follow from it, and kubectl says no more either.
-            self.failures = vec![(Outcome::BadInput, unknown.join(", "))];
+            self.failures = vec![(CommandOutcome::BadInput, unknown.join(", "))];
         }
     }
 
-    fn fail(&mut self, outcome: Outcome, message: String) {
+    fn fail(&mut self, outcome: CommandOutcome, message: String) {
         self.failures.push((outcome, message));
     }
 }
@@ -166,14 +166,14 @@ impl Said {
 /// One pod template of an object.
 struct Injected<'a> {
     value: &'a Value,
-    template: &'a Template,
+    template: &'a FoundTemplate,
     identity: &'a Identity,
     namespace: &'a str,
     by_shape: bool,
 }
 
 impl Injected<'_> {
-    fn admit(&self, world: &OfflineModel, said: &mut Said) {
+    fn admit(&self, model: &OfflineModel, said: &mut Said) {
         let at = self.template.pointer.as_str();
         if self.value.pointer(at).is_none_or(Value::is_null) {
             return said.typing.push(format!("{} is missing, so there is no pod to check", field(at)));
@@ -182,13 +182,13 @@ impl Injected<'_> {
             Ok(pod) => pod,
             Err(message) => return self.unreadable(&message, said),
         };
-        let (stripped, taken_out) = match without_older_forms(&pod, self.namespace, world) {
+        let (stripped, taken_out) = match without_older_forms(&pod, self.namespace, model) {
             Ok(stripped) => stripped,
-            Err(message) => return said.fail(Outcome::BadInput, said.text(&message)),
+            Err(message) => return said.fail(CommandOutcome::BadInput, said.text(&message)),
         };
         said.warnings.extend(taken_out.left.iter().map(|sentence| said.text(sentence)).collect::<Vec<_>>());
-        let creation = Creation { namespace: self.namespace, object: &stripped, questions: world.questions };
-        match admit::create(&world.registry, &creation, &world.snapshot) {
+        let creation = Creation { namespace: self.namespace, object: &stripped, questions: model.questions };
+        match admit::create(&model.registry, &creation, &model.snapshot) {
             Ok(Admitted::Allowed(allowed)) => {
                 said.reasons.extend(allowed.reason);
                 if let Some(plugins) = &allowed.plugins {
@@ -197,7 +197,7 @@ impl Injected<'_> {
                 let patch = in_object([taken_out.patch, allowed.patch].concat(), at, self.value);
                 said.replaced(&taken_out.replaced);
                 if let Some(reason) = allowed.reason.filter(|_| patch.is_empty() && allowed.warnings.is_empty()) {
-                    let why = why(reason, &pod, self.namespace, &world.snapshot);
+                    let why = why(reason, &pod, self.namespace, &model.snapshot);
                     said.notes.push(match self.template.path.as_ref().filter(|_| said.prefix.is_some()) {
                         Some(of) => Note::Other(format!("{of} is unchanged: {why}")),
                         None => Note::Unchanged(why),
@@ -210,9 +210,9 @@ impl Injected<'_> {
             Ok(Admitted::Refused { reason, status, warnings }) => {
                 said.reasons.push(reason);
                 said.warnings.extend(warnings.iter().map(|warning| said.text(warning)).collect::<Vec<_>>());
-                said.fail(Outcome::Refused, said.text(&status.message));
+                said.fail(CommandOutcome::Refused, said.text(&status.message));
             }
-            Err(error) => said.fail(Outcome::BadInput, said.text(&error.to_string())),
+            Err(error) => said.fail(CommandOutcome::BadInput, said.text(&error.to_string())),
         }
     }
 
@@ -222,7 +222,7 @@ impl Injected<'_> {
             let text = format!("the template is left as it is: it is not the template of a pod: {message}");
             said.warnings.push(said.text(&text));
         } else {
-            said.fail(Outcome::BadInput, said.text(message));
+            said.fail(CommandOutcome::BadInput, said.text(message));
         }
     }
 }
@@ -234,7 +234,7 @@ fn field(pointer: &str) -> String {
 
 /// The pod as its controller would create it: metadata and spec of the template, in the namespace of the object, which owns it, with
 /// a name that the API server is to complete.
-pub fn pod(value: &Value, template: &Template, identity: &Identity, namespace: &str) -> Result<Value, String> {
+pub fn pod(value: &Value, template: &FoundTemplate, identity: &Identity, namespace: &str) -> Result<Value, String> {
     let at = template.pointer.as_str();
     let Some(template @ Value::Object(_)) = value.pointer(at) else {
         return Err(format!("{} must be an object with metadata and spec", field(at)));
@@ -266,8 +266,8 @@ pub fn pod(value: &Value, template: &Template, identity: &Identity, namespace: &
 }
 
 /// The pod without what its record says is of older forms of its sets, and what was taken out.
-fn without_older_forms(pod: &Value, namespace: &str, world: &OfflineModel) -> Result<(Value, TakenOut), String> {
-    let mut taken_out = older::take_out(pod, namespace, &world.snapshot).map_err(|error| error.to_string())?;
+fn without_older_forms(pod: &Value, namespace: &str, model: &OfflineModel) -> Result<(Value, TakenOut), String> {
+    let mut taken_out = older::take_out(pod, namespace, &model.snapshot).map_err(|error| error.to_string())?;
     let mut stripped = pod.clone();
     let patch = Patch { operations: taken_out.patch };
     patch.apply(&mut stripped).map_err(|error| error.to_string())?;

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use super::super::findings::{Finding, Severity};
+use super::super::findings::{Diagnostic, Level};
 use super::super::namespace::namespace;
 use super::super::offline::OfflineModel;
-use super::super::report::Report;
+use super::super::report::CommandReport;
 use super::namespaces::is_namespace;
-use super::templates::Found;
+use super::templates::FoundTemplates;
 use crate::input::{Identity, Manifest, identity};
 use engine::snapshot::Exclusion;
 
@@ -52,21 +52,26 @@ const IN_NAMESPACES: [(&str, &[&str]); 12] = [
 ];
 
 /// The Namespaces of these objects, by name, that are neither among them nor known otherwise. `given` is that of objects without one.
-pub fn missing(manifests: &[Manifest], given: &str, world: &OfflineModel, report: &mut Report<'_>) -> Vec<Manifest> {
+pub fn missing(
+    manifests: &[Manifest],
+    given: &str,
+    model: &OfflineModel,
+    report: &mut CommandReport<'_>,
+) -> Vec<Manifest> {
     let own = manifests.iter().filter(|manifest| is_namespace(manifest));
     let own: BTreeSet<String> = own.filter_map(|manifest| Some(identity(&manifest.value).ok()?.name)).collect();
     let is_there = |name: &str| {
         own.contains(name)
             || name == DEFAULT
             || Exclusion::ALWAYS.contains(&name)
-            || world.snapshot.namespaces.labels(name).is_some()
+            || model.snapshot.namespaces.labels(name).is_some()
     };
     let needed: BTreeSet<String> = manifests.iter().filter_map(|manifest| namespace_of(manifest, given)).collect();
     // What is no name, as in a template that was not filled in, is a warning of its own.
     let needed = needed.into_iter().filter(|name| !is_there(name) && namespace(name).is_ok());
     let created = needed.map(|name| {
         let text = format!("Namespace {name} is printed in front: it is neither among the files nor known otherwise");
-        report.add(Finding::bare(Severity::Note, text));
+        report.add(Diagnostic::bare(Level::Note, text));
         let value = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         Manifest { source: SOURCE.to_owned(), value, is_stored: false }
     });
@@ -79,7 +84,7 @@ fn namespace_of(manifest: &Manifest, given: &str) -> Option<String> {
     if let Some(own) = identity.namespace.as_ref().filter(|own| !own.is_empty()) {
         return Some(own.clone());
     }
-    let is_in_one = is_of_namespaces(&identity) || !Found::of(&identity, &manifest.value).templates.is_empty();
+    let is_in_one = is_of_namespaces(&identity) || !FoundTemplates::of(&identity, &manifest.value).templates.is_empty();
     is_in_one.then(|| given.to_owned())
 }
 

@@ -16,13 +16,13 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 
-use self::inject::{Rules, render};
-use self::rendered::{Failure, Fate, Rendered};
-use super::findings::{Finding, Severity, Summary};
+use self::inject::{RenderRules, render};
+use self::rendered::{Fate, Rendered, Unprintable};
+use super::findings::{Diagnostic, Level, Summary};
 use super::namespace::namespace;
 use super::offline::{OfflineModel, OfflineModelArgs};
-use super::report::{FindingsFormat, Report, ReportArgs};
-use super::streams::{Outcome, Streams, with_process_streams};
+use super::report::{CommandReport, FindingsFormat, ReportArgs};
+use super::streams::{CommandOutcome, Streams, with_process_streams};
 use crate::input::{self, Manifest};
 
 /// Arguments of `outrider render`.
@@ -45,19 +45,19 @@ pub struct RenderArgs {
     #[arg(long)]
     pub create_namespaces: bool,
     /// What to print
-    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Yaml)]
-    pub output: Format,
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = RenderFormat::Yaml)]
+    pub output: RenderFormat,
     /// How to report
     #[command(flatten)]
     pub report: ReportArgs,
     /// What decides
     #[command(flatten)]
-    pub world: OfflineModelArgs,
+    pub model: OfflineModelArgs,
 }
 
 /// What is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub enum RenderFormat {
     /// All objects, one document each
     Yaml,
     /// The object, or one List of all objects
@@ -72,7 +72,7 @@ pub enum Format {
     Sarif,
 }
 
-impl Format {
+impl RenderFormat {
     /// What the findings are printed as where they are printed in place of the objects.
     const fn findings(self) -> Option<FindingsFormat> {
         match self {
@@ -124,22 +124,22 @@ pub fn execute(args: &RenderArgs) -> ExitCode {
 ///
 /// # Errors
 /// When a stream cannot be written.
-pub fn run(args: &RenderArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
-    if [&args.world.manifests, &args.files].iter().all(|paths| paths.iter().any(|path| path.as_os_str() == "-")) {
+pub fn run(args: &RenderArgs, streams: &mut Streams<'_>) -> io::Result<CommandOutcome> {
+    if [&args.model.manifests, &args.files].iter().all(|paths| paths.iter().any(|path| path.as_os_str() == "-")) {
         writeln!(streams.stderr, "error: --manifests and -f cannot both be stdin")?;
-        return Ok(Outcome::BadInput);
+        return Ok(CommandOutcome::BadInput);
     }
-    if args.create_namespaces && !matches!(args.output, Format::Yaml | Format::Json) {
+    if args.create_namespaces && !matches!(args.output, RenderFormat::Yaml | RenderFormat::Json) {
         writeln!(
             streams.stderr,
             "error: --create-namespaces prints objects, which -o yaml and -o json do; leave it out, or use one of these"
         )?;
-        return Ok(Outcome::BadInput);
+        return Ok(CommandOutcome::BadInput);
     }
-    let mut report = Report::new(&args.report);
+    let mut report = CommandReport::new(&args.report);
     let rendered = render_files(args, streams.stdin, &mut report);
     let numbers = rendered.as_ref().map(|(all, _, failed)| numbers(all, *failed)).unwrap_or_default();
-    let printed = rendered.as_ref().filter(|(_, outcome, _)| *outcome == Outcome::Fine).map(|(all, ..)| {
+    let printed = rendered.as_ref().filter(|(_, outcome, _)| *outcome == CommandOutcome::Fine).map(|(all, ..)| {
         let (text, notes) = output::print(all, args.output);
         note_what_is_odd(all, args.output, notes, &mut report);
         text
@@ -148,13 +148,13 @@ pub fn run(args: &RenderArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> 
         Some(format) => report.print(format, "render", &numbers, streams.stdout, streams.stderr)?,
         None => report.print_text(streams.stderr)?,
     }
-    let Some((_, mut outcome, _)) = rendered else { return Ok(Outcome::BadInput) };
-    if report.count(Severity::Warning) > 0 {
-        outcome = args.world.warned(outcome, streams.stderr)?;
+    let Some((_, mut outcome, _)) = rendered else { return Ok(CommandOutcome::BadInput) };
+    if report.count(Level::Warning) > 0 {
+        outcome = args.model.warned(outcome, streams.stderr)?;
     }
     if args.output.findings().is_none() {
         report.sum_up(&numbers, streams.stderr)?;
-        if let Some(text) = printed.filter(|_| outcome == Outcome::Fine) {
+        if let Some(text) = printed.filter(|_| outcome == CommandOutcome::Fine) {
             streams.stdout.write_all(text.as_bytes())?;
         }
     }
@@ -187,51 +187,51 @@ fn numbers(all: &[Rendered], failed: Failed) -> Summary {
 fn render_files(
     args: &RenderArgs,
     stdin: &mut dyn Read,
-    report: &mut Report<'_>,
-) -> Option<(Vec<Rendered>, Outcome, Failed)> {
-    let mut world = OfflineModel::load(&args.world, report, stdin)?;
-    if let Some(no_set) = &world.no_set {
-        report.add(Finding::bare(Severity::Error, no_set.as_str()));
+    report: &mut CommandReport<'_>,
+) -> Option<(Vec<Rendered>, CommandOutcome, Failed)> {
+    let mut model = OfflineModel::load(&args.model, report, stdin)?;
+    if let Some(no_set) = &model.no_set {
+        report.add(Diagnostic::bare(Level::Error, no_set.as_str()));
         return None;
     }
     let mut manifests = load(args, stdin, report)?;
     if args.create_namespaces {
         // Pods and claims are decided on as in a cluster that has them.
-        let created = missing::missing(&manifests, &args.namespace, &world, report);
+        let created = missing::missing(&manifests, &args.namespace, &model, report);
         manifests.splice(..0, created);
     }
-    namespaces::learn(&mut world, &manifests, args.world.of_sets(), report)?;
-    let rules = Rules { namespace: &args.namespace, validate: args.world.of_workloads() };
-    Some(render_all(manifests, rules, &world, report))
+    namespaces::learn(&mut model, &manifests, args.model.of_sets(), report)?;
+    let rules = RenderRules { namespace: &args.namespace, validate: args.model.of_workloads() };
+    Some(render_all(manifests, rules, &model, report))
 }
 
 /// Every object, how the command ends with them, and how many failed.
 fn render_all(
     manifests: Vec<Manifest>,
-    rules: Rules<'_>,
-    world: &OfflineModel,
-    report: &mut Report<'_>,
-) -> (Vec<Rendered>, Outcome, Failed) {
-    let (mut all, mut outcome, mut failed) = (Vec::new(), Outcome::Fine, Failed::default());
+    rules: RenderRules<'_>,
+    model: &OfflineModel,
+    report: &mut CommandReport<'_>,
+) -> (Vec<Rendered>, CommandOutcome, Failed) {
+    let (mut all, mut outcome, mut failed) = (Vec::new(), CommandOutcome::Fine, Failed::default());
     for manifest in manifests {
-        match render(manifest, rules, world) {
+        match render(manifest, rules, model) {
             Ok(rendered) => {
                 let Rendered { source, title, warnings, typing, notes, .. } = &rendered;
                 warn(source, title, warnings, report);
                 warn(source, title, typing, report);
                 for note in notes {
-                    report.add(Finding::of(Severity::Note, source, note.about(title)));
+                    report.add(Diagnostic::of(Level::Note, source, note.about(title)));
                 }
                 all.push(rendered);
             }
             Err(failure) => {
                 warn(&failure.source, &failure.title, &failure.warnings, report);
                 warn(&failure.source, &failure.title, &failure.typing, report);
-                let is_refused = failure.outcome == Outcome::Refused;
+                let is_refused = failure.outcome == CommandOutcome::Refused;
                 *(if is_refused { &mut failed.refused } else { &mut failed.with_errors }) += 1;
-                let severity = if is_refused { Severity::Refused } else { Severity::Error };
+                let severity = if is_refused { Level::Refused } else { Level::Error };
                 let text = format!("{}: {}", failure.title, failure.message);
-                report.add(Finding::of(severity, &failure.source, text));
+                report.add(Diagnostic::of(severity, &failure.source, text));
                 outcome = outcome.max(failure.outcome);
             }
         }
@@ -240,14 +240,14 @@ fn render_all(
 }
 
 /// Reports warnings about an object.
-fn warn(source: &str, title: &str, warnings: &[String], report: &mut Report<'_>) {
+fn warn(source: &str, title: &str, warnings: &[String], report: &mut CommandReport<'_>) {
     for warning in warnings {
-        report.add(Finding::of(Severity::Warning, source, format!("{title}: {warning}")));
+        report.add(Diagnostic::of(Level::Warning, source, format!("{title}: {warning}")));
     }
 }
 
 /// Reports how an object is written.
-pub(super) fn warn_of_typing(rendered: &Result<Rendered, Box<Failure>>, report: &mut Report<'_>) {
+pub(super) fn warn_of_typing(rendered: &Result<Rendered, Box<Unprintable>>, report: &mut CommandReport<'_>) {
     let (source, title, typing) = match rendered {
         Ok(rendered) => (&rendered.source, &rendered.title, &rendered.typing),
         Err(failure) => (&failure.source, &failure.title, &failure.typing),
@@ -256,15 +256,15 @@ pub(super) fn warn_of_typing(rendered: &Result<Rendered, Box<Failure>>, report: 
 }
 
 /// What the output does not say for itself.
-fn note_what_is_odd(all: &[Rendered], format: Format, of_output: Vec<String>, report: &mut Report<'_>) {
+fn note_what_is_odd(all: &[Rendered], format: RenderFormat, of_output: Vec<String>, report: &mut CommandReport<'_>) {
     if !all.iter().any(|rendered| rendered.has_pods || rendered.is_changed()) {
         let text = "no object is a pod or has a pod template, and no admission plugin changes one, so nothing changes";
-        report.add(Finding::bare(Severity::Note, text));
+        report.add(Diagnostic::bare(Level::Note, text));
     }
     for note in of_output {
-        report.add(Finding::bare(Severity::Note, note));
+        report.add(Diagnostic::bare(Level::Note, note));
     }
-    if format == Format::Patch {
+    if format == RenderFormat::Patch {
         for rendered in all.iter().filter(|rendered| !output::has_target(rendered)) {
             let warning =
                 "it has no name, by which a patch of a kustomization selects it: its patch is left out".to_owned();
@@ -274,7 +274,7 @@ fn note_what_is_odd(all: &[Rendered], format: Format, of_output: Vec<String>, re
 }
 
 /// Loads what is to be rendered, or reports why that cannot be; for kubectl, no objects are an error too.
-fn load(args: &RenderArgs, stdin: &mut dyn Read, report: &mut Report<'_>) -> Option<Vec<Manifest>> {
+fn load(args: &RenderArgs, stdin: &mut dyn Read, report: &mut CommandReport<'_>) -> Option<Vec<Manifest>> {
     let of_files = report.reading(stdin, |stdin| input::load_or_stdin(&args.files, stdin));
     let of_folders = args.kustomize.iter().map(|folder| input::kustomize(folder));
     let (mut manifests, mut errors) = (Vec::new(), Vec::new());
@@ -288,7 +288,7 @@ fn load(args: &RenderArgs, stdin: &mut dyn Read, report: &mut Report<'_>) -> Opt
     if manifests.is_empty() && errors.is_empty() {
         let named: Vec<String> = args.files.iter().chain(&args.kustomize).map(|path| input::name(path)).collect();
         let text = format!("no object in {}: there is nothing to render", named.join(", "));
-        report.add(Finding::bare(Severity::Error, text));
+        report.add(Diagnostic::bare(Level::Error, text));
         return None;
     }
     errors.is_empty().then_some(manifests)

@@ -1,17 +1,17 @@
 //! Namespaces among the objects that are rendered or explained: once the same stream is applied they are there, whatever their place in it.
 
-use super::super::findings::{Finding, Severity};
+use super::super::findings::{Diagnostic, Level};
 use super::super::offline::OfflineModel;
-use super::super::report::Report;
+use super::super::report::CommandReport;
 use crate::input::{Identity, Manifest, identity};
 use crate::standalone::{FoundNamespace, Validate, namespaces};
 
 /// Adds the namespaces to the model; `None` when one of them cannot be used, which the report says.
 pub fn learn(
-    world: &mut OfflineModel,
+    model: &mut OfflineModel,
     manifests: &[Manifest],
     validate: Validate,
-    report: &mut Report<'_>,
+    report: &mut CommandReport<'_>,
 ) -> Option<()> {
     let mut own: Vec<Manifest> = Vec::new();
     for manifest in manifests {
@@ -23,14 +23,14 @@ pub fn learn(
     match namespaces(&own, validate) {
         Ok(found) => {
             for warning in &found.warnings {
-                report.read(Severity::Warning, warning);
+                report.read(Level::Warning, warning);
             }
             for (name, FoundNamespace { origin, labels, annotations }) in found.namespaces {
-                if world.snapshot.namespaces.labels(&name).is_some_and(|known| *known != labels) {
+                if model.snapshot.namespaces.labels(&name).is_some_and(|known| *known != labels) {
                     let text = format!("Namespace {name} has other labels than among --manifests, and these count");
-                    report.add(Finding::of(Severity::Note, &origin, text));
+                    report.add(Diagnostic::of(Level::Note, &origin, text));
                 }
-                world.learn(name, labels, annotations);
+                model.learn(name, labels, annotations);
             }
             Some(())
         }

@@ -2,21 +2,23 @@
 
 use serde_json::{Value, json};
 
-use super::Format;
+use super::RenderFormat;
 use super::file_diff::{file_of, of_file};
 use super::rendered::{Fate, Rendered};
 use crate::cli::diff::unified;
 use engine::yaml;
 
 /// Prints all objects in a format; and what a reader must know beside it.
-pub fn print(all: &[Rendered], format: Format) -> (String, Vec<String>) {
+pub fn print(all: &[Rendered], format: RenderFormat) -> (String, Vec<String>) {
     let text = match format {
-        Format::Yaml => yaml::write_documents(&all.iter().map(|rendered| rendered.after.clone()).collect::<Vec<_>>()),
-        Format::Json => line(&objects(all)),
-        Format::Diff => return diffs_of_files(all),
-        Format::Patch => patches(all),
+        RenderFormat::Yaml => {
+            yaml::write_documents(&all.iter().map(|rendered| rendered.after.clone()).collect::<Vec<_>>())
+        }
+        RenderFormat::Json => line(&objects(all)),
+        RenderFormat::Diff => return diffs_of_files(all),
+        RenderFormat::Patch => patches(all),
         // Findings, and no objects.
-        Format::Findings | Format::Sarif => String::new(),
+        RenderFormat::Findings | RenderFormat::Sarif => String::new(),
     };
     (text, Vec::new())
 }

@@ -4,7 +4,7 @@ use admission::Reason;
 use engine::reasons;
 use serde_json::Value;
 
-use crate::cli::streams::Outcome;
+use crate::cli::streams::CommandOutcome;
 use crate::input::Identity;
 
 /// An object of the output.
@@ -103,7 +103,7 @@ impl Rendered {
 }
 
 /// An object that keeps anything from being printed.
-pub struct Failure {
+pub struct Unprintable {
     /// `file:line`.
     pub source: String,
     /// Kind, namespace and name for messages.
@@ -117,13 +117,13 @@ pub struct Failure {
     /// Why its pods were answered as they were.
     pub reasons: Vec<Reason>,
     /// Refused, or not readable.
-    pub outcome: Outcome,
+    pub outcome: CommandOutcome,
 }
 
-impl Failure {
+impl Unprintable {
     /// Of what cannot be read.
     pub const fn bad_input(source: String, title: String, message: String) -> Self {
-        let outcome = Outcome::BadInput;
+        let outcome = CommandOutcome::BadInput;
         Self { source, title, message, warnings: Vec::new(), typing: Vec::new(), reasons: Vec::new(), outcome }
     }
 }

@@ -10,9 +10,9 @@ use crate::input::{Identity, group, pod_template};
 
 /// The pod templates of an object.
 #[derive(Default)]
-pub struct Found {
+pub struct FoundTemplates {
     /// Each with the way to it.
-    pub templates: Vec<Template>,
+    pub templates: Vec<FoundTemplate>,
     /// The kind is not known: the templates were found by their shape.
     pub by_shape: bool,
     /// What looks like containers and was not looked into: sentences.
@@ -22,7 +22,7 @@ pub struct Found {
 }
 
 /// A pod template, or a pod.
-pub struct Template {
+pub struct FoundTemplate {
     /// JSON pointer in the object; empty for the object itself.
     pub pointer: String,
     /// The same as a field path; absent for the object itself.
@@ -32,7 +32,7 @@ pub struct Template {
 /// Places that are named one by one.
 const PLACES_TOLD: usize = 5;
 
-impl Found {
+impl FoundTemplates {
     /// Looks through an object.
     pub fn of(identity: &Identity, object: &Value) -> Self {
         if let Some(at) = pod_template(&identity.api_version, &identity.kind) {
@@ -75,7 +75,7 @@ impl Found {
         }
         let mut fields = at.split('/').skip(1).map(str::to_owned);
         let path = fields.next().map(|first| fields.fold(Path::new(first), |path, field| path.child(field)));
-        Self { templates: vec![Template { pointer: at.to_owned(), path }], ..Self::default() }
+        Self { templates: vec![FoundTemplate { pointer: at.to_owned(), path }], ..Self::default() }
     }
 
     /// Takes the templates in `value`. The loader bounds how deep objects nest.
@@ -172,7 +172,7 @@ impl TemplateLocation {
     }
 }
 
-impl From<TemplateLocation> for Template {
+impl From<TemplateLocation> for FoundTemplate {
     fn from(place: TemplateLocation) -> Self {
         Self { pointer: place.pointer, path: Some(place.path) }
     }
@@ -187,13 +187,13 @@ fn escaped(key: &str) -> String {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::Found;
+    use super::FoundTemplates;
     use crate::input::identity;
 
     fn found(mut object: Value) -> (Vec<String>, Vec<String>) {
         object["apiVersion"] = "example.com/v1".into();
         object["kind"] = "Thing".into();
-        let found = Found::of(&identity(&object).unwrap(), &object);
+        let found = FoundTemplates::of(&identity(&object).unwrap(), &object);
         for template in &found.templates {
             assert!(object.pointer(&template.pointer).is_some(), "{}", template.pointer);
         }

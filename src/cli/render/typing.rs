@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use admission::field::{Path, quote};
 use serde_json::Value;
 
-use super::templates::{Found, Template};
+use super::templates::{FoundTemplate, FoundTemplates};
 use crate::input::{Identity, is_template};
 use crate::validate::Validate;
 use engine::pod::select::SKIP_ANNOTATION;
@@ -47,7 +47,7 @@ static KINDS: LazyLock<Vec<(&str, &str, SchemaType)>> = LazyLock::new(|| {
 static CONTAINER: LazyLock<SchemaType> = LazyLock::new(|| SchemaType::of_kind("Container"));
 
 /// Looks for typing errors in an object. `after` is the object with what was added to it.
-pub fn check(identity: &Identity, object: &Value, after: &Value, found: &Found, validate: Validate) -> Typing {
+pub fn check(identity: &Identity, object: &Value, after: &Value, found: &FoundTemplates, validate: Validate) -> Typing {
     let mut typing = fields(identity, object, found, validate);
     typing.warnings.extend(helm_template(object, found));
     for template in &found.templates {
@@ -72,7 +72,7 @@ pub fn check(identity: &Identity, object: &Value, after: &Value, found: &Found, 
     typing
 }
 
-fn fields(identity: &Identity, object: &Value, found: &Found, validate: Validate) -> Typing {
+fn fields(identity: &Identity, object: &Value, found: &FoundTemplates, validate: Validate) -> Typing {
     let known =
         KINDS.iter().find(|(api_version, kind, _)| (*api_version, *kind) == (&identity.api_version, &identity.kind));
     if let Some((_, _, shape)) = known {
@@ -106,7 +106,7 @@ fn volumes<'v>(of: Option<&'v Value>, list: &str, name: &'static str) -> impl It
     list.into_iter().flatten().filter_map(move |volume| volume.pointer(name)?.as_str())
 }
 
-impl Template {
+impl FoundTemplate {
     fn spec_path(&self) -> Path {
         self.path.as_ref().map_or_else(|| Path::new("spec"), |path| path.child("spec"))
     }
@@ -119,7 +119,7 @@ impl Template {
 
 /// The first text that Helm would fill in, where it names something: it is legal YAML, but not what an API server gets. Other texts
 /// may hold templates of another tool.
-fn helm_template(object: &Value, found: &Found) -> Option<String> {
+fn helm_template(object: &Value, found: &FoundTemplates) -> Option<String> {
     let metadata = ["name", "generateName", "namespace"]
         .into_iter()
         .map(|field| (object.pointer(&format!("/metadata/{field}")), Path::new("metadata").child(field)));
@@ -139,7 +139,7 @@ fn helm_template(object: &Value, found: &Found) -> Option<String> {
 }
 
 /// What pods say about injection, where it is not read: on the object around the template, or as a label.
-fn misplaced(object: &Value, template: &Template, kind: &str, warnings: &mut Vec<String>) {
+fn misplaced(object: &Value, template: &FoundTemplate, kind: &str, warnings: &mut Vec<String>) {
     let annotations = template.metadata_path().child("annotations").key(SKIP_ANNOTATION);
     let has = |at: &str, list: &str, key: &str| {
         let metadata = object.pointer(&format!("{at}/metadata/{list}")).and_then(Value::as_object);

@@ -13,7 +13,7 @@ use engine::yaml;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::cli::render::templates::Found;
+use crate::cli::render::templates::FoundTemplates;
 use crate::cli::render::typing::{self, Typing};
 use crate::input::{self, identity};
 use crate::validate::Validate;
@@ -83,7 +83,7 @@ pub(super) fn typing_of(body: &[u8]) -> Typing {
     let object = review.as_ref().and_then(|review| review.pointer("/request/object"));
     let identified = object.and_then(|object| Some((identity(object).ok()?, object)));
     identified.map_or_else(Typing::default, |(identity, object)| {
-        typing::check(&identity, object, object, &Found::of(&identity, object), Validate::Strict)
+        typing::check(&identity, object, object, &FoundTemplates::of(&identity, object), Validate::Strict)
     })
 }
 

@@ -15,11 +15,11 @@ use engine::{reasons, yaml};
 use serde_json::Value;
 
 use self::body::{also_called, as_json, default_entry, lacks_object, nothing_serves, read, typing_of};
-use super::findings::{Finding, Severity, Summary};
+use super::findings::{Diagnostic, Level, Summary};
 use super::offline::{OfflineModel, OfflineModelArgs};
 use super::render::typing::Typing;
-use super::report::{FindingsFormat, Report, ReportArgs};
-use super::streams::{Outcome, Streams, with_process_streams};
+use super::report::{CommandReport, FindingsFormat, ReportArgs};
+use super::streams::{CommandOutcome, Streams, with_process_streams};
 use crate::validate::Validate;
 
 /// Arguments of `outrider review`.
@@ -43,7 +43,7 @@ pub struct ReviewArgs {
     pub report: ReportArgs,
     /// What decides
     #[command(flatten)]
-    pub world: OfflineModelArgs,
+    pub model: OfflineModelArgs,
 }
 
 /// How the command is called.
@@ -71,16 +71,16 @@ pub fn execute(args: &ReviewArgs) -> ExitCode {
 ///
 /// # Errors
 /// When a stream cannot be written.
-pub fn run(args: &ReviewArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> {
-    let mut report = Report::new(&args.report);
-    let answered = OfflineModel::load(&args.world, &mut report, streams.stdin).and_then(|world| {
-        let answered = answer(args, &world, streams.stdin, &mut report);
-        answered.map_err(|error| report.read(Severity::Error, &error)).ok()
+pub fn run(args: &ReviewArgs, streams: &mut Streams<'_>) -> io::Result<CommandOutcome> {
+    let mut report = CommandReport::new(&args.report);
+    let answered = OfflineModel::load(&args.model, &mut report, streams.stdin).and_then(|model| {
+        let answered = answer(args, &model, streams.stdin, &mut report);
+        answered.map_err(|error| report.read(Level::Error, &error)).ok()
     });
     let reply = answered.as_ref().and_then(|answered| Reply::read(&answered.answer.body).ok());
     let is_refused = matches!(&answered, Some(answered) if answered.answer.decision == Decision::Denied);
     if let (Some(answered), Some(reply)) = (&answered, &reply) {
-        add_findings(answered, reply, args.world.of_workloads(), &mut report);
+        add_findings(answered, reply, args.model.of_workloads(), &mut report);
     }
     if args.output == FindingsFormat::Text {
         report.print_text(streams.stderr)?;
@@ -93,15 +93,15 @@ pub fn run(args: &ReviewArgs, streams: &mut Streams<'_>) -> io::Result<Outcome> 
         }
     } else {
         let allowed = usize::from(answered.is_some() && !is_refused);
-        let warnings = report.count(Severity::Warning);
+        let warnings = report.count(Level::Warning);
         let numbers = Summary(vec![("allowed", allowed), ("refused", is_refused.into()), ("warnings", warnings)]);
         report.print(args.output, "review", &numbers, streams.stdout, streams.stderr)?;
     }
-    if answered.is_none() || report.count(Severity::Error) > 0 {
-        return Ok(Outcome::BadInput);
+    if answered.is_none() || report.count(Level::Error) > 0 {
+        return Ok(CommandOutcome::BadInput);
     }
-    let outcome = if is_refused { Outcome::Refused } else { Outcome::Fine };
-    if report.count(Severity::Warning) > 0 { args.world.warned(outcome, streams.stderr) } else { Ok(outcome) }
+    let outcome = if is_refused { CommandOutcome::Refused } else { CommandOutcome::Fine };
+    if report.count(Level::Warning) > 0 { args.model.warned(outcome, streams.stderr) } else { Ok(outcome) }
 }
 
 /// A review that was answered.
@@ -123,53 +123,53 @@ struct Answered {
 const OBJECT: [&str; 2] = ["request", "object"];
 
 /// What the reply says, as findings about the file of the review.
-fn add_findings(answered: &Answered, reply: &Reply, validate: Validate, report: &mut Report<'_>) {
+fn add_findings(answered: &Answered, reply: &Reply, validate: Validate, report: &mut CommandReport<'_>) {
     let Answered { file, lacks_object, typing, also_called, answer, .. } = answered;
     let title = format!("{}{}", answer.summary.kind, object_name(answer));
-    let mut add = |severity: Severity, text: &str| {
-        report.add_below(Finding::of(severity, &format!("{file}:1"), format!("{title}: {text}")), &OBJECT);
+    let mut add = |severity: Level, text: &str| {
+        report.add_below(Diagnostic::of(severity, &format!("{file}:1"), format!("{title}: {text}")), &OBJECT);
     };
     if *lacks_object {
         let operation = answer.summary.operation;
         add(
-            Severity::Error,
+            Level::Error,
             &format!(
                 "request.object is missing: the API server sends it with every {operation}; the reply is what the server answers without it"
             ),
         );
     }
-    let of_unknown = if validate == Validate::Strict { Severity::Error } else { Severity::Warning };
+    let of_unknown = if validate == Validate::Strict { Level::Error } else { Level::Warning };
     for unknown in &typing.unknown {
         add(of_unknown, unknown);
     }
     for warning in typing.wrong_types.iter().chain(&typing.warnings).chain(&reply.warnings) {
-        add(Severity::Warning, warning);
+        add(Level::Warning, warning);
     }
     let is_said = !typing.warnings.is_empty();
     if !is_said && answer.summary.kind == "Pod" && answer.reason == Reason::INVALID && reply.status.is_none() {
-        add(Severity::Warning, "spec.containers is empty: the API server refuses such a pod, so no set is added to it");
+        add(Level::Warning, "spec.containers is empty: the API server refuses such a pod, so no set is added to it");
     }
     if !also_called.is_empty() {
         add(
-            Severity::Note,
+            Level::Note,
             &format!("plugins decide on it under these paths too, each by --path: {}", also_called.join(", ")),
         );
     }
     let Some(status) = &reply.status else { return };
     let mut causes = status.details.causes.iter().filter(|cause| !cause.field.is_empty()).peekable();
     if causes.peek().is_none() {
-        add(Severity::Refused, &status.message);
+        add(Level::Refused, &status.message);
     }
     for cause in causes {
-        add(Severity::Refused, &format!("{}: {}", cause.field, cause.message));
+        add(Level::Refused, &format!("{}: {}", cause.field, cause.message));
     }
 }
 
 fn answer(
     args: &ReviewArgs,
-    world: &OfflineModel,
+    model: &OfflineModel,
     stdin: &mut dyn Read,
-    report: &mut Report<'_>,
+    report: &mut CommandReport<'_>,
 ) -> Result<Answered, String> {
     let Some(file) = args.file.as_ref().or(args.filename.as_ref()) else {
         return Err("name a file with one AdmissionReview, or - for stdin".to_owned());
@@ -180,19 +180,19 @@ fn answer(
     }
     let body = as_json(&name, bytes)?;
     let entry = match &args.path {
-        Some(path) => world.registry.find(path).ok_or_else(|| nothing_serves(path, &world.registry))?,
-        None => default_entry(&world.registry, &name, &body)?,
+        Some(path) => model.registry.find(path).ok_or_else(|| nothing_serves(path, &model.registry))?,
+        None => default_entry(&model.registry, &name, &body)?,
     };
     // Any other kind can be validated without a set.
-    if let Some(no_set) = world.no_set.as_ref().filter(|_| entry.rule.resources == PODS) {
+    if let Some(no_set) = model.no_set.as_ref().filter(|_| entry.rule.resources == PODS) {
         return Err(no_set.clone());
     }
-    match admit::answer(&*entry.endpoint, &body, &world.snapshot, world.questions) {
+    match admit::answer(&*entry.endpoint, &body, &model.snapshot, model.questions) {
         Ok(answer) => {
             let (path, typing) = (entry.path.clone(), typing_of(&body));
             let is_chosen = args.path.is_some();
             let kind = &answer.summary.kind;
-            let also_called = if is_chosen { Vec::new() } else { also_called(&world.registry, entry, kind) };
+            let also_called = if is_chosen { Vec::new() } else { also_called(&model.registry, entry, kind) };
             Ok(Answered { file: name, path, lacks_object: lacks_object(&body), typing, also_called, answer })
         }
         Err(unserved @ Unserved::Unanswered(_)) => {
@@ -279,7 +279,7 @@ mod tests {
         let review = r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","operation":"CREATE",
             "kind":{"group":"toy.example.com","version":"v1","kind":"Toy"}}}"#;
         let told = |questions| {
-            let world = OfflineModel {
+            let model = OfflineModel {
                 registry: Registry::default().mutating(Rule::new("toy.example.com", TOYS, &[Operation::Create]), Asks),
                 snapshot: Snapshot::default(),
                 no_set: None,
@@ -290,8 +290,8 @@ mod tests {
                 Questions::Open => &["review", "-", "--manifests", "sets"],
             };
             let CommandLine { args } = CommandLine::try_parse_from(line).unwrap();
-            let mut report = Report::new(&args.report);
-            answer(&args, &world, &mut review.as_bytes(), &mut report).map(|answered| answered.answer.reason)
+            let mut report = CommandReport::new(&args.report);
+            answer(&args, &model, &mut review.as_bytes(), &mut report).map(|answered| answered.answer.reason)
         };
         let error = told(Questions::Open).unwrap_err();
         assert_eq!(

@@ -14,7 +14,7 @@ use crate::cli::namespace::namespace;
 use crate::config::ProjectConfig;
 use crate::go_duration::unsigned_duration;
 use crate::logging;
-use crate::server::{BindAddress, Limits, Options, memory};
+use crate::server::{BindAddress, Limits, ServerOptions, memory};
 use crate::validate::Validate;
 
 /// Where the serving certificate comes from.
@@ -234,7 +234,7 @@ pub struct StandaloneArgs {
 pub struct LogArgs {
     /// How log lines look [default: text in a terminal, else json]
     #[arg(long, value_enum, value_name = "FORMAT")]
-    pub log_format: Option<logging::Format>,
+    pub log_format: Option<logging::LogFormat>,
     /// error, warn, info, debug or trace; or a list such as info,kube=warn
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub log_level: String,
@@ -259,9 +259,9 @@ impl ServeArgs {
     }
 
     /// Where and how the server listens.
-    pub fn server_options(&self) -> Options {
+    pub fn server_options(&self) -> ServerOptions {
         let listen = &self.listen;
-        Options {
+        ServerOptions {
             webhook: if listen.enable_webhooks { listen.webhook_bind_address.clone() } else { BindAddress::Off },
             health: listen.health_probe_bind_address.clone(),
             metrics: listen.metrics_bind_address.clone(),

@@ -8,13 +8,13 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::{CertificateSource, Given, Process, ServeArgs, ServeError, run};
-use crate::certs::lifetimes::LivesError;
+use crate::certs::lifetimes::LifetimesError;
 use crate::certs::local;
 use crate::kind::Kind;
 use crate::manager::background::Background;
 use crate::manager::client::{self, Connection};
 use crate::manager::lease::TimesError;
-use crate::manager::options::{Certificates, Controllers, Election, Options};
+use crate::manager::options::{Certificates, Controllers, Election, ManagerOptions};
 use crate::manager::questions::ApiServer;
 use crate::manager::scrapers::TokenReviews;
 use crate::manager::{Manager, Shared, registration};
@@ -38,7 +38,7 @@ pub enum ClusterError {
     Election(#[from] TimesError),
     /// `--self-signed-…-duration`.
     #[error(transparent)]
-    CertificateLifetimes(#[from] LivesError),
+    CertificateLifetimes(#[from] LifetimesError),
     /// `--webhook-url`.
     #[error("--webhook-url {0:?}: write https://HOST:PORT")]
     Url(String),
@@ -72,13 +72,13 @@ pub(super) async fn serve(args: &ServeArgs, given: Given<'_>, mut process: Proce
     let manager = Manager::new(&connection, options, shared, background).map_err(ClusterError::from)?;
     process.asker = Some(Arc::new(ApiServer::new(client, manager.images())));
     process.known = Some(manager.known());
-    let (registry, world) = (registry(&args.kinds.enable_kinds), manager.snapshot());
-    let hooks = WebhookEntry::all(&registry);
+    let (registry, snapshot) = (registry(&args.kinds.enable_kinds), manager.snapshot());
+    let entries = WebhookEntry::all(&registry);
     let kinds = args.kinds.enable_kinds.names();
     tracing::info!(api_server = connection.url(), namespace = args.namespace, ?kinds, "Serving a cluster");
-    let managing = tokio::spawn(manager.run(hooks, process.shutdown.clone()));
+    let managing = tokio::spawn(manager.run(entries, process.shutdown.clone()));
     let ended = tokio::spawn(end_in_time(managing, process.shutdown.clone(), args.ending().finish));
-    run(args, process, registry, world).await?;
+    run(args, process, registry, snapshot).await?;
     // Only now may the process end: the lease has been given back.
     drop(ended.await);
     Ok(())
@@ -104,7 +104,7 @@ fn warn_of_kinds_without_controller(args: &ServeArgs) {
     }
 }
 
-fn options(args: &ServeArgs, given: Given<'_>) -> Result<Options, ClusterError> {
+fn options(args: &ServeArgs, given: Given<'_>) -> Result<ManagerOptions, ClusterError> {
     let flags = &args.controllers;
     let election = if flags.leader_elect {
         Some(Election {
@@ -119,7 +119,7 @@ fn options(args: &ServeArgs, given: Given<'_>) -> Result<Options, ClusterError> 
         Some(url) if args.registration.register_webhooks && args.listen.enable_webhooks => Some(checked(url)?),
         _ => None,
     };
-    Ok(Options {
+    Ok(ManagerOptions {
         namespace: args.namespace.clone(),
         health_port: args.listen.health_probe_bind_address.port().filter(|port| *port != 0),
         excluded_namespaces: args.excluded_namespaces.clone(),

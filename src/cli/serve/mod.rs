@@ -15,7 +15,7 @@ use clap::ArgMatches;
 use jiff::Timestamp;
 
 pub use config::{Ending, Given};
-pub use standalone::feed;
+pub use standalone::follow_manifests;
 
 pub use args::{
     CertificateArgs, CertificateSource, ControllerArgs, ListenArgs, LogArgs, RegistrationArgs, ServeArgs,
@@ -24,14 +24,14 @@ pub use args::{
 
 use crate::certs::Resolver;
 use crate::certs::expiry::Alarm;
-use crate::certs::files::{CertificateFiles, Clients, FollowFiles, Recipients};
+use crate::certs::files::{CertificateFiles, ClientNames, FollowFiles, Recipients};
 use crate::certs::local::{self, Local};
 use crate::cli::report::located;
 use crate::config::ConfigError;
 use crate::logging;
 use crate::metrics::{Freshness, Metrics};
 use crate::readiness::Readiness;
-use crate::server::{Addresses, Asker, Feeds, Known, Scrapers, Server, ServerError, Shutdown, open_files};
+use crate::server::{Addresses, Asker, Known, Scrapers, Server, ServerError, Shutdown, Sources, open_files};
 
 /// Why the process could not start or go on.
 #[derive(Debug, thiserror::Error)]
@@ -140,7 +140,7 @@ fn start(mut args: ServeArgs, given: Given<'_>) -> Result<(), ServeError> {
     })
 }
 
-/// Serves `registry` from `world` until a signal ends the process. What updates the snapshot has been started by the caller and
+/// Serves `registry` from `snapshot` until a signal ends the process. What updates the snapshot has been started by the caller and
 /// holds its own clone of `process`.
 ///
 /// # Errors
@@ -149,9 +149,9 @@ pub async fn run<W: Send + Sync + 'static>(
     args: &ServeArgs,
     process: Process,
     registry: Registry<W>,
-    world: Arc<ArcSwap<W>>,
+    snapshot: Arc<ArcSwap<W>>,
 ) -> Result<(), ServeError> {
-    run_and_report(args, process, registry, world, |_| ()).await
+    run_and_report(args, process, registry, snapshot, |_| ()).await
 }
 
 /// As [`run`], and calls `listening` once the ports are open.
@@ -159,13 +159,13 @@ async fn run_and_report<W: Send + Sync + 'static>(
     args: &ServeArgs,
     process: Process,
     registry: Registry<W>,
-    world: Arc<ArcSwap<W>>,
+    snapshot: Arc<ArcSwap<W>>,
     listening: impl FnOnce(Addresses),
 ) -> Result<(), ServeError> {
     signals::follow(process.shutdown.clone(), args.ending())?;
-    let feeds = Feeds {
+    let sources = Sources {
         registry: Arc::new(registry),
-        world,
+        snapshot,
         resolver: Arc::clone(&process.resolver),
         readiness: process.readiness.clone(),
         freshness: process.freshness.clone(),
@@ -174,7 +174,7 @@ async fn run_and_report<W: Send + Sync + 'static>(
         asker: process.asker.clone(),
         known: process.known.clone(),
     };
-    let server = Server::bind(args.server_options(), feeds).await?;
+    let server = Server::bind(args.server_options(), sources).await?;
     // Not before: a process that finds its port taken must not write over the file by which the other one is trusted.
     // With a cluster, this is the manager's task.
     if (args.listen.enable_webhooks || args.listen.metrics_secure) && args.standalone.standalone {
@@ -217,7 +217,7 @@ fn certificate(args: &ServeArgs, process: &Process) -> Result<(), ServeError> {
         CertificateSource::Files => {
             let resolver = Arc::clone(&process.resolver);
             // People ask, by whatever name.
-            let clients = Clients { names: local::service_names(&args.namespace), ..Clients::default() };
+            let clients = ClientNames { names: local::service_names(&args.namespace), ..ClientNames::default() };
             let files = CertificateFiles::new(&args.certificates.cert_dir, Arc::clone(&resolver), clients);
             let told = Recipients { gate, metrics: process.metrics.clone(), alarm: Alarm::new(None), bundle: None };
             tokio::spawn(FollowFiles::new(files, resolver, told, None).run());

@@ -7,7 +7,7 @@ use arc_swap::ArcSwap;
 use serde_json::{Value, json};
 
 use super::{CertificateSource, Process, ServeArgs, ServeError, run_and_report};
-use crate::cli::findings::Severity;
+use crate::cli::findings::Level;
 use crate::cli::report::located;
 use crate::doctor::report::counted;
 use crate::metrics::Freshness;
@@ -26,13 +26,13 @@ pub async fn serve(args: &ServeArgs, mut process: Process) -> Result<(), ServeEr
     if args.standalone.allow_all_questions {
         process.asker = Some(Arc::new(AllowAll));
     }
-    let world = Arc::default();
+    let snapshot = Arc::default();
     let registry = || registry(&args.kinds.enable_kinds);
     let exclusion = Exclusion::new(&args.namespace, args.excluded_namespaces.iter().cloned());
     let paths = args.standalone.manifests.clone();
-    feed(Standalone::new(paths, exclusion, registry(), args.validate), &world, &process)?;
-    let review = sample_review(&world.load());
-    run_and_report(args, process, registry(), world, |addresses| {
+    follow_manifests(Standalone::new(paths, exclusion, registry(), args.validate), &snapshot, &process)?;
+    let review = sample_review(&snapshot.load());
+    run_and_report(args, process, registry(), snapshot, |addresses| {
         if let Some(address) = addresses.webhook {
             tracing::info!("Try it: {}", curl(args, address.port(), &review));
         }
@@ -71,30 +71,34 @@ fn sample_review(snapshot: &Snapshot) -> Value {
     })
 }
 
-/// Reads the manifests into `world`, opens the gate `manifests`, and goes on to read them whenever they change. Must be called
+/// Reads the manifests into `snapshot`, opens the gate `manifests`, and goes on to read them whenever they change. Must be called
 /// within a runtime.
 ///
 /// A state of the files that cannot be used is logged and shown under the gate; the last good one stays.
 ///
 /// # Errors
 /// [`ServeError::Manifests`] when there is no good state to begin with.
-pub fn feed(mut manifests: Standalone, world: &Arc<ArcSwap<Snapshot>>, process: &Process) -> Result<(), ServeError> {
+pub fn follow_manifests(
+    mut manifests: Standalone,
+    snapshot: &Arc<ArcSwap<Snapshot>>,
+    process: &Process,
+) -> Result<(), ServeError> {
     let gate = process.readiness.gate("manifests");
-    let feeder = Feeder { world: Arc::clone(world), freshness: process.freshness.clone(), gate };
+    let follower = ManifestFollower { snapshot: Arc::clone(snapshot), freshness: process.freshness.clone(), gate };
     if let Some(read) = manifests.reload() {
-        feeder.use_state(read.map_err(ServeError::Manifests)?);
+        follower.use_state(read.map_err(ServeError::Manifests)?);
     }
-    tokio::spawn(feeder.follow(manifests));
+    tokio::spawn(follower.follow(manifests));
     Ok(())
 }
 
-struct Feeder {
-    world: Arc<ArcSwap<Snapshot>>,
+struct ManifestFollower {
+    snapshot: Arc<ArcSwap<Snapshot>>,
     freshness: Freshness,
     gate: Gate,
 }
 
-impl Feeder {
+impl ManifestFollower {
     fn use_state(&self, Loaded { snapshot, warnings, no_set }: Loaded) {
         for finding in located(&Unusable { errors: Vec::new(), warnings }) {
             tracing::warn!("{}", finding.without_severity());
@@ -104,14 +108,14 @@ impl Feeder {
         }
         tracing::info!(generation = snapshot.generation, sidecar_sets = snapshot.sets.len(), "Manifests read");
         self.freshness.replaced(snapshot.generation);
-        self.world.store(Arc::new(snapshot));
+        self.snapshot.store(Arc::new(snapshot));
         self.gate.open();
     }
 
     fn keep_last(&self, unusable: &Unusable) {
         let mut errors = 0;
         for finding in located(unusable) {
-            if finding.severity == Severity::Warning {
+            if finding.severity == Level::Warning {
                 tracing::warn!("{}", finding.without_severity());
             } else {
                 errors += 1;

@@ -14,8 +14,8 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 
 use super::handshake::{Question, question};
-use crate::doctor::definition::{Definition, DefinitionSpec};
-use crate::doctor::entries::Entry;
+use crate::doctor::definition::{DefinitionSpec, FoundDefinition};
+use crate::doctor::entries::ConfigurationEntry;
 use crate::doctor::facts::{Facts, Handshake};
 
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -26,9 +26,10 @@ const UID: &str = "0d0c7012-0000-4000-8000-000000000001";
 
 /// What each converter answered that did not convert, by its key.
 pub async fn all(facts: &Facts) -> BTreeMap<String, String> {
-    let is_trusted = |entry: &Entry<'_>| matches!(facts.handshakes.get(&entry.key()), Some(Handshake::Trusted { .. }));
+    let is_trusted =
+        |entry: &ConfigurationEntry<'_>| matches!(facts.handshakes.get(&entry.key()), Some(Handshake::Trusted { .. }));
     let asked = facts.definitions.iter().filter_map(|definition| {
-        let entry = Entry::converter(definition).filter(is_trusted)?;
+        let entry = ConfigurationEntry::converter(definition).filter(is_trusted)?;
         Some((entry.key(), question(&entry, facts)?, path(&entry), review(definition)?))
     });
     let asked: Vec<_> = asked.collect();
@@ -43,14 +44,14 @@ pub async fn all(facts: &Facts) -> BTreeMap<String, String> {
     answers.buffer_unordered(AT_ONCE).filter_map(|answer| async move { answer }).collect().await
 }
 
-fn path(entry: &Entry<'_>) -> String {
+fn path(entry: &ConfigurationEntry<'_>) -> String {
     let path = |text: &str| text.parse::<http::Uri>().ok().and_then(|uri| Some(uri.path_and_query()?.to_string()));
     let by_service = entry.client.service.as_ref().and_then(|service| service.path.clone());
     by_service.or_else(|| path(entry.client.url.as_deref()?)).unwrap_or_else(|| "/".to_owned())
 }
 
 /// A review with one object of the stored version; nothing where there is no other.
-fn review(definition: &Definition) -> Option<Value> {
+fn review(definition: &FoundDefinition) -> Option<Value> {
     let DefinitionSpec { group, scope, names, versions, .. } = definition.spec.as_ref()?;
     let stored = versions.iter().find(|version| version.storage)?;
     let other = versions.iter().find(|version| version.served && !version.storage)?;
@@ -128,7 +129,7 @@ mod tests {
 
     #[test]
     fn only_a_kind_with_another_version_is_asked_about() {
-        let definition = |served: bool| -> Definition {
+        let definition = |served: bool| -> FoundDefinition {
             serde_json::from_value(json!({"metadata": {"name": "a.b"}, "spec": {
                 "group": "b", "scope": "Namespaced", "names": {"kind": "A"},
                 "versions": [{"name": "v1", "served": true, "storage": true}, {"name": "v2", "served": served, "storage": false}],

@@ -15,7 +15,7 @@ use tokio_rustls::client::TlsStream;
 use crate::certs::files::listed;
 use crate::certs::pair::is_same_name;
 use crate::doctor::certificates::{read, read_bundle};
-use crate::doctor::entries::Entry;
+use crate::doctor::entries::ConfigurationEntry;
 use crate::doctor::facts::{Facts, Handshake};
 use crate::doctor::serving::is_ready;
 use crate::names::SERVICE_NAME_LABEL;
@@ -27,7 +27,7 @@ const AT_ONCE: usize = 8;
 
 /// What each webhook that can be reached answers, by its key.
 pub async fn all(facts: &Facts) -> BTreeMap<String, Handshake> {
-    let entries = Entry::all(facts).into_iter().chain(Entry::converters(facts));
+    let entries = ConfigurationEntry::all(facts).into_iter().chain(ConfigurationEntry::converters(facts));
     let asked = entries.filter_map(|entry| Some((entry.key(), question(&entry, facts)?)));
     let answers = futures::stream::iter(asked).map(|(key, question)| async move {
         let answer = tokio::time::timeout(TIMEOUT * 2, question.ask()).await.ok().flatten();
@@ -44,7 +44,7 @@ pub(super) struct Question {
     by_url: bool,
 }
 
-pub(super) fn question(entry: &Entry<'_>, facts: &Facts) -> Option<Question> {
+pub(super) fn question(entry: &ConfigurationEntry<'_>, facts: &Facts) -> Option<Question> {
     let ca_bundle = entry.client.ca_bundle.clone().map(|ByteString(pem)| pem).unwrap_or_default();
     if let Some(url) = &entry.client.url {
         let uri: http::Uri = url.parse().ok()?;

@@ -30,7 +30,7 @@ use crate::controller::leader_term::LeaderTerm;
 use crate::kinds::Kinds;
 use crate::logging::throttle::LogThrottle;
 use crate::manager::{conversion, on_demand};
-use crate::manifests::webhooks::{self, PodFailurePolicy, Settings, Target, WebhookEntry};
+use crate::manifests::webhooks::{self, PodFailurePolicy, Settings, WebhookEntry, WebhookTarget};
 use crate::names::{MUTATING, VALIDATING};
 use crate::watch::in_order::InOrder;
 use crate::watch::read_model::ReadModel;
@@ -44,7 +44,7 @@ pub(super) const FIELD_MANAGER: &str = "outrider";
 /// outage.
 const CHECK: Duration = Duration::from_secs(15);
 /// API servers learn by a watch that a webhook was removed.
-const HEARD: Duration = Duration::from_millis(500);
+const PROPAGATION: Duration = Duration::from_millis(500);
 pub(super) const RETRY: Duration = Duration::from_secs(2);
 
 /// The host in a URL, without the brackets of an IPv6 address.
@@ -57,7 +57,7 @@ pub fn host(url: &str) -> Option<String> {
 #[derive(Debug, Clone)]
 pub struct SelfRegistration {
     /// The endpoints.
-    pub hooks: Vec<WebhookEntry>,
+    pub entries: Vec<WebhookEntry>,
     /// Names of the definitions whose objects this process converts.
     pub converted: Vec<String>,
     /// The same of kinds that are off, whose objects are converted all the same as long as there are definitions.
@@ -73,14 +73,14 @@ pub struct SelfRegistration {
     /// What accepted objects need on-demand entries for.
     pub kinds: Kinds,
     /// The accepted objects.
-    pub world: ReadModel,
+    pub model: ReadModel,
     /// Where it is said which on-demand entries the API server has.
     pub in_order: watch::Sender<InOrder>,
 }
 
 impl SelfRegistration {
-    fn target(&self) -> Target {
-        Target::Url { base: self.url.clone() }
+    fn target(&self) -> WebhookTarget {
+        WebhookTarget::Url { base: self.url.clone() }
     }
 
     /// Without a caBundle: what that holds depends on what is stored.
@@ -121,7 +121,7 @@ impl SelfRegistration {
                  corrects that"
             );
         }
-        sleep(HEARD).await;
+        sleep(PROPAGATION).await;
         drop(answering);
     }
 
@@ -131,9 +131,9 @@ impl SelfRegistration {
         let all = definitions.iter().chain(&self.converted_off).cloned().collect();
         let mut changes = Changes::of(client, &definitions);
         let (mut told, mut throttle) = (BTreeSet::new(), LogThrottle::default());
-        let mut publications = self.world.publications();
+        let mut publications = self.model.publications();
         loop {
-            let demands = on_demand::demands(&self.kinds, &self.world);
+            let demands = on_demand::demands(&self.kinds, &self.model);
             let wanted = bundle.borrow_and_update().clone();
             let mut pause = CHECK;
             let wanted = wanted.map(|pem| TrustAnchor::read_all(pem.as_bytes())).filter(|wanted| !wanted.is_empty());
@@ -153,7 +153,7 @@ impl SelfRegistration {
                     pause = RETRY;
                 } else {
                     throttle.over();
-                    if self.world.is_published() {
+                    if self.model.is_published() {
                         self.in_order.send_replace(Arc::new(demands.clone()));
                     }
                 }
@@ -162,7 +162,7 @@ impl SelfRegistration {
                 () = sleep(pause) => changes.quiet(),
                 Ok(()) = bundle.changed() => {}
                 () = changes.next(CHECK) => {}
-                () = on_demand::others(&mut publications, &self.kinds, &self.world, &demands) => {}
+                () = on_demand::others(&mut publications, &self.kinds, &self.model, &demands) => {}
             }
         }
     }
@@ -188,12 +188,13 @@ impl SelfRegistration {
                 Err(error) => return Err(error),
             }
         }
-        let hooks: Vec<WebhookEntry> = self.hooks.iter().filter(|hook| hook.is_wanted(missing)).cloned().collect();
+        let entries: Vec<WebhookEntry> =
+            self.entries.iter().filter(|entry| entry.is_wanted(missing)).cloned().collect();
         // The validating one first: a kind's objects are never defaulted by us without being checked by us.
-        has_written |= self.register(client, &webhooks::validating(&hooks, &settings), trusted).await?;
-        has_written |= self.register(client, &webhooks::mutating(&hooks, &settings), trusted).await?;
+        has_written |= self.register(client, &webhooks::validating(&entries, &settings), trusted).await?;
+        has_written |= self.register(client, &webhooks::mutating(&entries, &settings), trusted).await?;
         // By a part of the objects, entries that others need would be withdrawn.
-        if self.world.is_published() {
+        if self.model.is_published() {
             let on_demand = OnDemand::<MutatingWebhookConfiguration>::of(demands, &settings)?;
             has_written |= self.register(client, &on_demand, trusted).await?;
             let on_demand = OnDemand::<ValidatingWebhookConfiguration>::of(demands, &settings)?;
@@ -222,7 +223,7 @@ impl SelfRegistration {
     }
 
     async fn point_back(&self, client: &Client) -> Result<(), Error> {
-        let printed = Target::Service { namespace: self.namespace.clone() }.converter(None);
+        let printed = WebhookTarget::Service { namespace: self.namespace.clone() }.converter(None);
         for definition in self.converted.iter().chain(&self.converted_off) {
             match conversion::point(client, definition, &printed).await {
                 Ok(_) | Err(Error::NoDefinition(_)) => {}
@@ -235,7 +236,7 @@ impl SelfRegistration {
 
     /// Names of those without which no entry has anything to serve.
     fn definitions(&self) -> BTreeSet<String> {
-        self.hooks.iter().flat_map(WebhookEntry::definitions).chain(self.converted.iter().cloned()).collect()
+        self.entries.iter().flat_map(WebhookEntry::definitions).chain(self.converted.iter().cloned()).collect()
     }
 
     /// Whether the API server calls this process.

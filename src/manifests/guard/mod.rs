@@ -113,7 +113,7 @@ fn spec(
     namespace: &str,
     account: &str,
     (group, resources): (&str, &[&str]),
-    rules: validations::Rules,
+    rules: validations::PolicyRules,
 ) -> ValidatingAdmissionPolicySpec {
     let rule = NamedRuleWithOperations {
         api_groups: Some(texts(&[group])),

@@ -7,12 +7,12 @@ use engine::snapshot::{EXCLUDE_LABEL, Exclusion};
 use k8s_openapi::api::admissionregistration::v1::{Validation, Variable};
 
 use super::cel::{field, list, same_but, text};
-use super::validations::{Rules, metadata_variables, on_update, refusal, variable};
+use super::validations::{PolicyRules, metadata_variables, on_update, refusal, variable};
 use super::{EXCLUDED_VARIABLE, NAMESPACE_VARIABLE};
 use crate::names::UPGRADABLE;
 
 /// Of pods, which rollouts change while they run, images, requests and limits, annotations and one condition, and which they evict.
-pub fn of_pods(excluded: &[String]) -> Rules {
+pub fn of_pods(excluded: &[String]) -> PolicyRules {
     let mut validations = vec![updates_and_evictions(), evictions(), outside_excluded_namespaces()];
     validations.extend([
         on_update(
@@ -34,7 +34,7 @@ pub fn of_pods(excluded: &[String]) -> Rules {
         containers(),
         status(),
     ]);
-    Rules { variables: variables(excluded), validations }
+    PolicyRules { variables: variables(excluded), validations }
 }
 
 fn variables(excluded: &[String]) -> Vec<Variable> {

@@ -30,7 +30,7 @@ pub const RESOURCES: [&str; 11] = [
 pub const GROUPS: [&str; 3] = ["", "events.k8s.io", "storage.k8s.io"];
 
 /// Expressions of a policy.
-pub struct Rules {
+pub struct PolicyRules {
     /// In the order in which they are used.
     pub variables: Vec<Variable>,
     /// All of them must hold.
@@ -38,7 +38,7 @@ pub struct Rules {
 }
 
 /// Of mutating and validating webhook configurations.
-pub fn of_webhooks() -> Rules {
+pub fn of_webhooks() -> PolicyRules {
     let annotations = [BREAK_GLASS, RETIRING, FAIL_OPEN];
     let mut variables = annotation_variables(&annotations);
     variables.extend([
@@ -65,7 +65,7 @@ pub fn of_webhooks() -> Rules {
             ),
         ),
     ]);
-    Rules { variables, validations }
+    PolicyRules { variables, validations }
 }
 
 /// Every entry is as it was, but for what is ours to write.
@@ -93,7 +93,7 @@ fn on_demand_entry(entry: &str) -> String {
 }
 
 /// Of custom resource definitions.
-pub fn of_definitions() -> Rules {
+pub fn of_definitions() -> PolicyRules {
     let annotations = [RETIRING];
     let ours = Kinds::all().converted();
     let ours: Vec<&str> = ours.iter().map(String::as_str).collect();
@@ -119,7 +119,7 @@ pub fn of_definitions() -> Rules {
             &format!("conversion calls the Service {SERVICE}, or is as it was but for caBundle"),
         ),
     ]);
-    Rules { variables, validations }
+    PolicyRules { variables, validations }
 }
 
 /// A process outside the cluster may have left its address there, which is turned back to the Service.

@@ -34,7 +34,7 @@ impl PodFailurePolicy {
 
 /// Where the API server reaches us.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
+pub enum WebhookTarget {
     /// The Service in this namespace.
     Service {
         /// The namespace.
@@ -51,7 +51,7 @@ pub enum Target {
 #[derive(Debug, Clone)]
 pub struct Settings<'a> {
     /// Where the API server reaches us.
-    pub target: Target,
+    pub target: WebhookTarget,
     /// The authorities that the API server trusts there, as PEM. Absent in files: the caBundle has another owner.
     pub ca_bundle: Option<&'a str>,
     /// Namespaces without injection.
@@ -60,7 +60,7 @@ pub struct Settings<'a> {
     pub pod_failure_policy: PodFailurePolicy,
 }
 
-impl Target {
+impl WebhookTarget {
     /// How the API server calls the conversion of our kinds; it trusts the authorities in `ca_bundle`, which is PEM.
     pub fn converter(&self, ca_bundle: Option<&str>) -> conversion::WebhookClientConfig {
         let WebhookClientConfig { ca_bundle, service, url } = self.client_config(ca_bundle, CONVERT_PATH);

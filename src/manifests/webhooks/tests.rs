@@ -4,7 +4,7 @@ use engine::snapshot::Exclusion;
 
 use super::*;
 
-fn hook(phase: Phase, group: &'static str) -> WebhookEntry {
+fn webhook(phase: Phase, group: &'static str) -> WebhookEntry {
     let resources = vec![Resource { group, version: "v1", resource: "things", kind: "Thing" }].leak();
     let rule = Rule::new("thing.example.com", resources, &[Operation::Create, Operation::Update]);
     let ours = Rule { failure_policy: registry::FailurePolicy::Chosen, namespaces: Namespaces::NotExcluded, ..rule };
@@ -20,13 +20,14 @@ fn exclusion() -> Exclusion {
 fn core_objects_are_left_alone_where_a_cluster_lives_and_own_kinds_are_not() {
     let exclusion = exclusion();
     let settings = Settings {
-        target: Target::Service { namespace: "outrider-system".to_owned() },
+        target: WebhookTarget::Service { namespace: "outrider-system".to_owned() },
         ca_bundle: None,
         exclusion: &exclusion,
         pod_failure_policy: PodFailurePolicy::Ignore,
     };
-    let hooks = [hook(Phase::Mutating, ""), hook(Phase::Mutating, "example.com"), hook(Phase::Validating, "")];
-    let configuration = json!(mutating(&hooks, &settings));
+    let webhooks =
+        [webhook(Phase::Mutating, ""), webhook(Phase::Mutating, "example.com"), webhook(Phase::Validating, "")];
+    let configuration = json!(mutating(&webhooks, &settings));
     let webhooks = configuration["webhooks"].as_array().unwrap();
     assert_eq!(webhooks.len(), 2);
     let selector = json!({"matchExpressions": [
@@ -51,14 +52,14 @@ fn core_objects_are_left_alone_where_a_cluster_lives_and_own_kinds_are_not() {
 #[test]
 fn there_is_nothing_to_ask_about_without_the_definition_of_the_kind_and_for_pods_that_of_the_sets() {
     let all = WebhookEntry::all(&crate::registry::registry(&crate::kinds::Kinds::default()));
-    let of_pods = all.iter().find(|hook| hook.rule.name == "pod.outrider.dev").unwrap();
+    let of_pods = all.iter().find(|webhook| webhook.rule.name == "pod.outrider.dev").unwrap();
     assert_eq!(of_pods.definitions(), ["sidecarsets.apps.outrider.dev"]);
-    let ours = hook(Phase::Mutating, "example.com");
+    let ours = webhook(Phase::Mutating, "example.com");
     assert_eq!(ours.definitions(), ["things.example.com"]);
     let missing = BTreeSet::from(["sidecarsets.apps.outrider.dev".to_owned()]);
     assert_eq!((of_pods.is_wanted(&missing), ours.is_wanted(&missing)), (false, true));
     // Kubernetes' own resources have no definition.
-    assert!(hook(Phase::Mutating, "").is_wanted(&missing));
+    assert!(webhook(Phase::Mutating, "").is_wanted(&missing));
 }
 
 #[test]
@@ -76,15 +77,15 @@ fn an_entry_says_all_that_its_rule_says() {
         match_conditions: &[registry::MatchCondition { name: "a", expression: "true" }],
         ..Rule::new("several.example.com", SEVERAL, &[Operation::Update, Operation::Delete])
     };
-    let hook = WebhookEntry { phase: Phase::Validating, path: rule.path(Phase::Validating), rule };
+    let webhook = WebhookEntry { phase: Phase::Validating, path: rule.path(Phase::Validating), rule };
     let exclusion = exclusion();
     let settings = Settings {
-        target: Target::Url { base: String::new() },
+        target: WebhookTarget::Url { base: String::new() },
         ca_bundle: None,
         exclusion: &exclusion,
         pod_failure_policy: PodFailurePolicy::Fail,
     };
-    let entry = json!(validating(&[hook], &settings))["webhooks"][0].clone();
+    let entry = json!(validating(&[webhook], &settings))["webhooks"][0].clone();
     let operations = json!(["UPDATE", "DELETE"]);
     assert_eq!(
         entry["rules"],
@@ -109,12 +110,12 @@ fn an_entry_says_all_that_its_rule_says() {
 fn a_process_outside_the_cluster_is_reached_by_its_url_and_its_bundle() {
     let exclusion = exclusion();
     let settings = Settings {
-        target: Target::Url { base: "https://127.0.0.1:9443".to_owned() },
+        target: WebhookTarget::Url { base: "https://127.0.0.1:9443".to_owned() },
         ca_bundle: Some("pem"),
         exclusion: &exclusion,
         pod_failure_policy: PodFailurePolicy::Fail,
     };
-    let configuration = json!(validating(&[hook(Phase::Validating, "")], &settings));
+    let configuration = json!(validating(&[webhook(Phase::Validating, "")], &settings));
     assert_eq!(
         configuration["webhooks"][0]["clientConfig"],
         json!({"url": "https://127.0.0.1:9443/validate--v1-thing", "caBundle": "cGVt"})

@@ -3,7 +3,9 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 
 use super::texts;
-use crate::crd::schema::{Field, atomic_list, flag, int64, label_selector, map_of, object, short_text, text, word};
+use crate::crd::schema::{
+    FieldSchema, atomic_list, flag, int64, label_selector, map_of, object, short_text, text, word,
+};
 use engine::plugins::Plugin;
 use engine::plugins::api::DAEMON_SET_PODS;
 use engine::plugins::compiled::MAX_PULL_SECRETS;
@@ -11,7 +13,7 @@ use engine::plugins::placement::{MAX_DEFAULT_TOLERATIONS, MAX_TOLERATIONS};
 
 /// The field of the spec with the configuration of a plugin.
 pub(super) fn section(plugin: Plugin) -> JSONSchemaProps {
-    let fields: Vec<Field> = match plugin {
+    let fields: Vec<FieldSchema> = match plugin {
         Plugin::AlwaysPullImages => always_pull_images(),
         Plugin::PodNodeSelector => pod_node_selector(),
         Plugin::PodTolerationRestriction => pod_toleration_restriction(),
@@ -38,7 +40,7 @@ pub(super) fn section(plugin: Plugin) -> JSONSchemaProps {
     object(&format!("Configuration of {plugin}."), fields)
 }
 
-fn always_pull_images() -> Vec<Field> {
+fn always_pull_images() -> Vec<FieldSchema> {
     vec![
         (
             "exemptImages",
@@ -53,7 +55,7 @@ fn always_pull_images() -> Vec<Field> {
     ]
 }
 
-fn pod_node_selector() -> Vec<Field> {
+fn pod_node_selector() -> Vec<FieldSchema> {
     vec![
         (
             "clusterDefaultNodeSelector",
@@ -78,7 +80,7 @@ fn pod_node_selector() -> Vec<Field> {
     ]
 }
 
-fn pod_toleration_restriction() -> Vec<Field> {
+fn pod_toleration_restriction() -> Vec<FieldSchema> {
     vec![
         (
             "default",
@@ -104,25 +106,25 @@ fn pod_toleration_restriction() -> Vec<Field> {
     ]
 }
 
-fn default_toleration_seconds() -> Vec<Field> {
+fn default_toleration_seconds() -> Vec<FieldSchema> {
     vec![
         ("notReadySeconds", int64("Seconds that pods stay on a node that is not ready. Default: 300.")),
         ("unreachableSeconds", int64("Seconds that pods stay on a node that cannot be reached. Default: 300.")),
     ]
 }
 
-fn limit_pod_hard_anti_affinity_topology() -> Vec<Field> {
+fn limit_pod_hard_anti_affinity_topology() -> Vec<FieldSchema> {
     vec![(
         "allowedTopologyKeys",
         texts("A label key.", "Topology keys that required anti-affinity may have. Default: kubernetes.io/hostname."),
     )]
 }
 
-fn deny_service_external_ips() -> Vec<Field> {
+fn deny_service_external_ips() -> Vec<FieldSchema> {
     vec![("allowedCIDRs", texts("A range such as 192.0.2.0/24.", "Ranges whose addresses are allowed. Default: none."))]
 }
 
-fn namespace_lifecycle() -> Vec<Field> {
+fn namespace_lifecycle() -> Vec<FieldSchema> {
     vec![
         (
             "protectedNamespaces",
@@ -136,7 +138,7 @@ fn namespace_lifecycle() -> Vec<Field> {
     ]
 }
 
-fn owner_references_permission_enforcement() -> Vec<Field> {
+fn owner_references_permission_enforcement() -> Vec<FieldSchema> {
     vec![(
         "resources",
         texts(
@@ -146,14 +148,14 @@ fn owner_references_permission_enforcement() -> Vec<Field> {
     )]
 }
 
-fn pod_topology_labels() -> Vec<Field> {
+fn pod_topology_labels() -> Vec<FieldSchema> {
     vec![
         ("nodeLabels", texts("Key of a label of nodes.", "Labels of nodes that their pods get; at most 32.")),
         ("target", text("Labels (default), Annotations or Both: what they become in the pod.")),
     ]
 }
 
-fn priority() -> Vec<Field> {
+fn priority() -> Vec<FieldSchema> {
     vec![
         ("priorityClassName", short_text(253, "The PriorityClass that pods get which name none.")),
         (
@@ -166,7 +168,7 @@ fn priority() -> Vec<Field> {
     ]
 }
 
-fn node_restriction() -> Vec<Field> {
+fn node_restriction() -> Vec<FieldSchema> {
     vec![(
         "iUnderstandTheRisk",
         flag(
@@ -175,7 +177,7 @@ fn node_restriction() -> Vec<Field> {
     )]
 }
 
-fn service_account() -> Vec<Field> {
+fn service_account() -> Vec<FieldSchema> {
     vec![
         (
             "limitSecretReferences",
@@ -187,11 +189,11 @@ fn service_account() -> Vec<Field> {
     ]
 }
 
-fn runtime_class() -> Vec<Field> {
+fn runtime_class() -> Vec<FieldSchema> {
     vec![("runtimeClassName", short_text(253, "The RuntimeClass that pods get which name none."))]
 }
 
-fn default_storage_class() -> Vec<Field> {
+fn default_storage_class() -> Vec<FieldSchema> {
     vec![
         (
             "storageClassName",
@@ -206,7 +208,7 @@ fn default_storage_class() -> Vec<Field> {
     ]
 }
 
-fn event_rate_limit() -> Vec<Field> {
+fn event_rate_limit() -> Vec<FieldSchema> {
     vec![
         ("limits", event_limits()),
         (
@@ -235,7 +237,7 @@ fn pod_security() -> JSONSchemaProps {
     )
 }
 
-fn image_policy_webhook() -> Vec<Field> {
+fn image_policy_webhook() -> Vec<FieldSchema> {
     vec![
         (
             "kubeConfigKey",

@@ -117,14 +117,14 @@ mod tests {
     use engine::snapshot::builder::SnapshotBuilder;
 
     fn set_of_generation(generation: i64) -> Arc<SetRecord> {
-        let mut feed = SnapshotBuilder::new(Exclusion::default(), true);
+        let mut builder = SnapshotBuilder::new(Exclusion::default(), true);
         let set = json!({
             "metadata": {"name": "a", "uid": "u", "generation": generation},
             "spec": {"selector": {"matchLabels": {"app": "web"}}, "containers": [{"name": "c", "image": "i"}]},
         });
-        let world = ReadModel::of(&feed);
-        feed.collections.sets.apply(&serde_json::from_value(set).unwrap());
-        world.sets.get("a").unwrap()
+        let model = ReadModel::of(&builder);
+        builder.collections.sets.apply(&serde_json::from_value(set).unwrap());
+        model.sets.get("a").unwrap()
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub struct Number {
 
 /// What has become of an eviction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Failure {
+pub enum EvictionFailure {
     /// No new pod came.
     NotReplaced,
     /// One that lacks the form.
@@ -54,7 +54,7 @@ struct Failed {
     owner: u64,
     namespace: Arc<str>,
     number: Number,
-    what: Failure,
+    what: EvictionFailure,
     at: Instant,
 }
 
@@ -79,7 +79,7 @@ impl Brakes {
         &mut self,
         set: &str,
         (owner, namespace): (u64, &Arc<str>),
-        what: Failure,
+        what: EvictionFailure,
         number: Number,
         at: Instant,
     ) {
@@ -97,14 +97,14 @@ impl Brakes {
     /// The workload has a new pod after all.
     pub fn is_replaced(&mut self, owner: u64) {
         for of_set in self.sets.values_mut() {
-            of_set.failed.retain(|failed| (failed.owner, failed.what) != (owner, Failure::NotReplaced));
+            of_set.failed.retain(|failed| (failed.owner, failed.what) != (owner, EvictionFailure::NotReplaced));
         }
     }
 
     /// The set has another form: what new pods lacked of the last one says nothing of it.
     pub fn is_of_another_form(&mut self, set: &str) {
         if let Some(of_set) = self.sets.get_mut(set) {
-            of_set.failed.retain(|failed| failed.what != Failure::Outdated);
+            of_set.failed.retain(|failed| failed.what != EvictionFailure::Outdated);
         }
     }
 
@@ -199,7 +199,7 @@ impl Failed {
 }
 
 fn are_lost(failed: &[&Failed]) -> bool {
-    failed.iter().any(|failed| failed.what == Failure::NotReplaced)
+    failed.iter().any(|failed| failed.what == EvictionFailure::NotReplaced)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@ use super::*;
 const NOW: fn() -> Instant = Instant::now;
 
 /// What has become of evictions, in their order: in which namespace, and what failed if it did.
-fn after(evictions: &[(&str, Option<Failure>)], now: Instant) -> Brakes {
+fn after(evictions: &[(&str, Option<EvictionFailure>)], now: Instant) -> Brakes {
     let mut brakes = Brakes::default();
     for (owner, (namespace, failure)) in (1..).zip(evictions) {
         let namespace: Arc<str> = (*namespace).into();
@@ -15,9 +15,9 @@ fn after(evictions: &[(&str, Option<Failure>)], now: Instant) -> Brakes {
     brakes
 }
 
-const FINE: Option<Failure> = None;
-const LOST: Option<Failure> = Some(Failure::NotReplaced);
-const OUTDATED: Option<Failure> = Some(Failure::Outdated);
+const FINE: Option<EvictionFailure> = None;
+const LOST: Option<EvictionFailure> = Some(EvictionFailure::NotReplaced);
+const OUTDATED: Option<EvictionFailure> = Some(EvictionFailure::Outdated);
 
 #[test]
 fn new_pods_without_the_form_stop_evictions_as_pods_that_are_not_replaced_do() {
@@ -74,7 +74,7 @@ fn what_is_found_of_a_workload_counts_once_and_for_no_longer_as_it_is_found_agai
     let note = |brakes: &mut Brakes, namespace: &str, at| {
         let (namespace, owner): (Arc<str>, _) = (namespace.into(), u64::from(namespace.as_bytes()[0]));
         let number = brakes.count("a", &namespace);
-        brakes.note("a", (owner, &namespace), Failure::Outdated, number, at);
+        brakes.note("a", (owner, &namespace), EvictionFailure::Outdated, number, at);
     };
     for namespace in ["x", "x", "x", "y", "z"] {
         assert_eq!(brakes.hold("a", now), None);
@@ -91,7 +91,7 @@ fn a_failure_that_is_seen_before_the_answer_to_its_eviction_counts_as_one_of_the
     let now = NOW();
     let mut brakes = after(&[("x", FINE); 20], now);
     for (owner, namespace) in (1..).zip(["x", "y", "z"]) {
-        brakes.note("a", (owner, &namespace.into()), Failure::NotReplaced, Number::default(), now);
+        brakes.note("a", (owner, &namespace.into()), EvictionFailure::NotReplaced, Number::default(), now);
         brakes.count("a", &namespace.into());
     }
     assert!(brakes.hold("a", now).is_some());

@@ -8,9 +8,8 @@ use kube::api::ListParams;
 use kube::{Api, Client, Resource as _, ResourceExt as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
-use tokio::time::timeout;
 
-use crate::answers::{NoAnswer, REQUEST_TIMEOUT, next_page, said};
+use crate::answers::{in_time, next_page, said};
 use crate::sidecarset::rollout::{Disruption, Disruptions};
 use crate::watch::deployment::SelectorText;
 use crate::watch::partial::Partial;
@@ -69,8 +68,7 @@ impl DisruptionBudgets {
         if let Some((_, disruptions)) = self.listed.as_ref().filter(|(at, _)| at.elapsed() < LIST_FRESH) {
             return Ok(Arc::clone(disruptions));
         }
-        let listed = timeout(REQUEST_TIMEOUT, self.list()).await;
-        match listed.unwrap_or_else(|_| Err(NoAnswer(REQUEST_TIMEOUT).to_string())) {
+        match in_time(self.list()).await {
             Ok(found) => {
                 let disruptions = Arc::new(found);
                 self.listed = Some((Instant::now(), Arc::clone(&disruptions)));

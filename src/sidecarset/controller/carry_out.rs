@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use engine::sidecarset::compiled::CompiledSet;
 use futures::StreamExt as _;
 
-use crate::sidecarset::controller::change::{AsPlanned, Outcome};
+use crate::sidecarset::controller::change::{AsPlanned, PodOutcome};
 use crate::sidecarset::controller::evicted::Answer;
 use crate::sidecarset::controller::locks::locked;
 use crate::sidecarset::controller::members::Member;
-use crate::sidecarset::controller::memory::{Memory, What};
+use crate::sidecarset::controller::memory::{Memory, PodFact};
 use crate::sidecarset::controller::record::PodRecord;
 use crate::sidecarset::controller::rollout::{AT_ONCE, Chosen, MOST, Rollout, Rollouts};
 
@@ -79,14 +79,14 @@ impl Rollouts {
             let changes: Vec<_> = batch.iter().map(|chosen| self.change(rollout, chosen)).collect();
             let mut changes = futures::stream::iter(changes).buffer_unordered(AT_ONCE);
             while let Some((chosen, outcome)) = changes.next().await {
-                are_changed &= matches!(outcome, Outcome::Changed | Outcome::Evicted(_));
+                are_changed &= matches!(outcome, PodOutcome::Changed | PodOutcome::Evicted(_));
                 self.note(rollout, chosen, outcome, memory);
             }
         }
         are_changed
     }
 
-    async fn change<'m>(&self, rollout: Rollout<'_>, chosen: &'m Chosen) -> (&'m Chosen, Outcome) {
+    async fn change<'m>(&self, rollout: Rollout<'_>, chosen: &'m Chosen) -> (&'m Chosen, PodOutcome) {
         let (key, pod) = &chosen.member;
         let (uid, is_free) = (pod.facts.uid, !pod.ready);
         let Chosen { takes_place, is_evicted, is_first, is_replaced, .. } = *chosen;
@@ -95,46 +95,46 @@ impl Rollouts {
     }
 
     fn give_back(&self, chosen: &Chosen, set: &str) {
-        locked(&self.ledger).strike(&chosen.member.0, set);
+        locked(&self.expectations).strike(&chosen.member.0, set);
         if chosen.is_evicted {
             locked(&self.evictions).undo(&chosen.member);
         }
     }
 
     /// Takes in what became of a pod.
-    fn note(&self, rollout: Rollout<'_>, chosen: &Chosen, outcome: Outcome, memory: &Mutex<Memory>) {
+    fn note(&self, rollout: Rollout<'_>, chosen: &Chosen, outcome: PodOutcome, memory: &Mutex<Memory>) {
         let Chosen { member, takes_place, .. } = chosen;
         let (Rollout { set, snapshot, .. }, (key, pod), now) = (rollout, member, Instant::now());
         let (namespace, name, uid) = (&*key.namespace, &*key.name, pod.facts.uid);
         tracing::debug!(namespace, name, ?outcome, "Pod of a rollout");
-        if outcome == Outcome::Changed {
+        if outcome == PodOutcome::Changed {
             // The watch has not shown yet what it has.
-            locked(&self.ledger).enter(key, uid, rollout.form(), *takes_place, now);
+            locked(&self.expectations).enter(key, uid, rollout.form(), *takes_place, now);
             return;
         }
-        if let Outcome::Evicted(answer) = outcome {
+        if let PodOutcome::Evicted(answer) = outcome {
             tracing::info!(set = set.name, namespace, name, "Evicted a pod for the current form of a SidecarSet");
             locked(&self.evictions).answered(&set.name, member, answer);
             return;
         }
         self.give_back(chosen, &set.name);
-        if let Outcome::Barred(_, bar) = &outcome {
+        if let PodOutcome::Barred(_, bar) = &outcome {
             let pods = locked(&self.pods);
             locked(&self.evictions).resume(set, member, *bar, &pods, now);
         }
         let mut memory = locked(memory);
         match outcome {
-            Outcome::HasIt => memory.note_judgement(member, &set.hash, What::HasIt, snapshot),
-            Outcome::OpenKruise => memory.note_judgement(member, &set.hash, What::OpenKruise, snapshot),
-            Outcome::NewPodOnly(why) => memory.note_judgement(member, &set.hash, What::NewPodOnly(why), snapshot),
-            Outcome::Replaceable(why) | Outcome::Barred(why, _) => {
-                memory.note_judgement(member, &set.hash, What::Replaceable(why), snapshot);
+            PodOutcome::HasIt => memory.note_judgement(member, &set.hash, PodFact::HasIt, snapshot),
+            PodOutcome::OpenKruise => memory.note_judgement(member, &set.hash, PodFact::OpenKruise, snapshot),
+            PodOutcome::NewPodOnly(why) => memory.note_judgement(member, &set.hash, PodFact::NewPodOnly(why), snapshot),
+            PodOutcome::Replaceable(why) | PodOutcome::Barred(why, _) => {
+                memory.note_judgement(member, &set.hash, PodFact::Replaceable(why), snapshot);
             }
             // The watch shows it soon: planned again then.
-            Outcome::Changed | Outcome::Evicted(_) | Outcome::Gone | Outcome::Stale => {
+            PodOutcome::Changed | PodOutcome::Evicted(_) | PodOutcome::Gone | PodOutcome::Stale => {
                 memory.note_wait(key, uid, &set.hash, now);
             }
-            Outcome::Forbidden(why) => {
+            PodOutcome::Forbidden(why) => {
                 tracing::warn!(
                     namespace,
                     name,
@@ -145,8 +145,8 @@ impl Rollouts {
                 // Others come first where the right is there.
                 memory.note_blocked(key, uid, &set.hash, (why, Duration::ZERO), now);
             }
-            Outcome::Blocked(why, after) => memory.note_blocked(key, uid, &set.hash, (why, after), now),
-            Outcome::Failed(why) => {
+            PodOutcome::Blocked(why, after) => memory.note_blocked(key, uid, &set.hash, (why, after), now),
+            PodOutcome::Failed(why) => {
                 tracing::warn!(namespace, name, why, "A pod cannot be changed, trying again");
                 memory.note_failure(key, uid, &set.hash, why, now);
             }

@@ -16,7 +16,7 @@ use crate::answers::{self, NoAnswer, said};
 use crate::field_managers::{SIDECARSET, patching};
 use crate::sidecarset::controller::bar::Bar;
 use crate::sidecarset::controller::evicted::Answer;
-use crate::sidecarset::controller::eviction::{self, Evicted, no_help};
+use crate::sidecarset::controller::eviction::{self, EvictionResult, no_help};
 use crate::sidecarset::controller::facts::hashed;
 use crate::sidecarset::controller::pod_patch::patch;
 use crate::sidecarset::controller::pods::PodKey;
@@ -29,7 +29,7 @@ use engine::snapshot::Snapshot;
 
 /// What became of a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum PodOutcome {
     /// It was changed.
     Changed,
     /// It was evicted, or may have been.
@@ -103,24 +103,24 @@ impl PodChanger {
 
     /// Gives the pod the current form of the set, which is the one in the snapshot. A pod that another client writes meanwhile is read
     /// once more, unless it is free.
-    pub async fn update(&self, set: &CompiledSet, key: &PodKey, planned: AsPlanned, snapshot: &Snapshot) -> Outcome {
+    pub async fn update(&self, set: &CompiledSet, key: &PodKey, planned: AsPlanned, snapshot: &Snapshot) -> PodOutcome {
         let mut is_begun = false;
         let outcome = match self.try_to_update(set, key, planned, snapshot, &mut is_begun).await {
-            Outcome::Stale if !planned.is_free || is_begun => {
+            PodOutcome::Stale if !planned.is_free || is_begun => {
                 self.try_to_update(set, key, planned, snapshot, &mut is_begun).await
             }
             outcome => outcome,
         };
         match outcome {
             // A container may restart for what was written: the pod keeps its place, and gets the rest afterwards.
-            Outcome::Stale | Outcome::Failed(_) if is_begun => {
+            PodOutcome::Stale | PodOutcome::Failed(_) if is_begun => {
                 tracing::warn!(
                     namespace = &*key.namespace,
                     name = &*key.name,
                     ?outcome,
                     "A pod was resized, and not changed further"
                 );
-                Outcome::Changed
+                PodOutcome::Changed
             }
             outcome => outcome,
         }
@@ -133,26 +133,26 @@ impl PodChanger {
         planned: AsPlanned,
         snapshot: &Snapshot,
         is_begun: &mut bool,
-    ) -> Outcome {
+    ) -> PodOutcome {
         let mut pod = match self.read(key, planned.uid).await {
             Ok(Some(pod)) => pod,
-            Ok(None) => return Outcome::Gone,
+            Ok(None) => return PodOutcome::Gone,
             Err(failure) => return failure.outcome(),
         };
         if planned.is_free && is_ready(&pod) {
-            return Outcome::Stale;
+            return PodOutcome::Stale;
         }
         let change = match judged(&pod, key, set, snapshot) {
             // It changed meanwhile, and is planned again.
-            Ok(InPlace::Change(_)) if planned.is_evicted => return Outcome::Stale,
+            Ok(InPlace::Change(_)) if planned.is_evicted => return PodOutcome::Stale,
             Ok(InPlace::Change(change)) => change,
             Ok(InPlace::NewPodOnly(why)) => return self.new_pod_only(set, (key, &pod), why, planned, snapshot).await,
-            Ok(InPlace::OpenKruise) => return Outcome::OpenKruise,
-            Err(unserved) => return Outcome::Failed(unserved.to_string()),
+            Ok(InPlace::OpenKruise) => return PodOutcome::OpenKruise,
+            Err(unserved) => return PodOutcome::Failed(unserved.to_string()),
         };
         if change.is_empty() {
             drop(self.note(key, &pod, &set.name, None).await);
-            return Outcome::HasIt;
+            return PodOutcome::HasIt;
         }
         if !change.resources.is_empty() {
             match self.resize(set, (key, &mut pod), &change, planned.takes_place, is_begun).await {
@@ -174,7 +174,7 @@ impl PodChanger {
             Err(failure) => return failure.outcome(),
         }
         drop(self.note(key, &pod, &set.name, None).await);
-        Outcome::Changed
+        PodOutcome::Changed
     }
 
     /// Judges a pod that only a new one can follow, says in its condition what was found, and evicts it if that is planned.
@@ -185,16 +185,16 @@ impl PodChanger {
         why: String,
         planned: AsPlanned,
         snapshot: &Snapshot,
-    ) -> Outcome {
+    ) -> PodOutcome {
         let no_help = if planned.is_replaced { no_help(pod, key, &set.name, snapshot) } else { Ok(None) };
         let why = match no_help {
             Ok(None) => why,
             Ok(Some(reason)) => {
                 let why = kept(&reason, &why);
                 drop(self.note(key, pod, &set.name, Some(&why)).await);
-                return Outcome::NewPodOnly(why);
+                return PodOutcome::NewPodOnly(why);
             }
-            Err(unserved) => return Outcome::Failed(unserved.to_string()),
+            Err(unserved) => return PodOutcome::Failed(unserved.to_string()),
         };
         // Once this leader has seen what new pods of the workload have, it knows better.
         let bar = bar_of(pod, &set.name, &set.hash)
@@ -202,35 +202,35 @@ impl PodChanger {
         if let Some(bar) = bar {
             let said = barred(bar, &set.hash, &why);
             drop(self.note(key, pod, &set.name, Some(&said)).await);
-            return Outcome::Barred(why, bar);
+            return PodOutcome::Barred(why, bar);
         }
         let noted = self.note(key, pod, &set.name, Some(&why)).await;
         match noted {
-            _ if !planned.is_replaced => Outcome::NewPodOnly(why),
-            _ if !planned.is_evicted => Outcome::Replaceable(why),
+            _ if !planned.is_replaced => PodOutcome::NewPodOnly(why),
+            _ if !planned.is_evicted => PodOutcome::Replaceable(why),
             // The next leader knows by the condition which pods may have been evicted.
             Err(outcome) => outcome,
             // What it was judged by may be no more.
-            Ok(Noted { is_as_read: false, .. }) => Outcome::Stale,
+            Ok(Noted { is_as_read: false, .. }) => PodOutcome::Stale,
             Ok(Noted { version, .. }) => self.evict(key, pod, &version).await,
         }
     }
 
     /// Evicts the pod that was read, at this version. The API server refuses while a `PodDisruptionBudget` does not allow it.
-    async fn evict(&self, key: &PodKey, pod: &Value, version: &str) -> Outcome {
+    async fn evict(&self, key: &PodKey, pod: &Value, version: &str) -> PodOutcome {
         let uid = pod.get("metadata").and_then(|metadata| metadata.get("uid")?.as_str()).unwrap_or_default();
         match eviction::evict(&self.evicting, key, uid, version).await {
-            Evicted::Yes(at) => Outcome::Evicted(Answer::Evicted(at)),
+            EvictionResult::Yes(at) => PodOutcome::Evicted(Answer::Evicted(at)),
             // Until it is known that it was not, it counts as evicted.
-            Evicted::Unknown(why) => {
+            EvictionResult::Unknown(why) => {
                 tracing::warn!(namespace = &*key.namespace, name = &*key.name, why, "A pod may have been evicted");
-                Outcome::Evicted(Answer::Unknown)
+                PodOutcome::Evicted(Answer::Unknown)
             }
-            Evicted::Gone => Outcome::Gone,
-            Evicted::Stale => Outcome::Stale,
-            Evicted::Blocked(why, after) => Outcome::Blocked(why, after.unwrap_or_default()),
-            Evicted::Forbidden(why) => Outcome::Forbidden(why),
-            Evicted::Refused(why) => Outcome::Failed(why),
+            EvictionResult::Gone => PodOutcome::Gone,
+            EvictionResult::Stale => PodOutcome::Stale,
+            EvictionResult::Blocked(why, after) => PodOutcome::Blocked(why, after.unwrap_or_default()),
+            EvictionResult::Forbidden(why) => PodOutcome::Forbidden(why),
+            EvictionResult::Refused(why) => PodOutcome::Failed(why),
         }
     }
 
@@ -238,7 +238,7 @@ impl PodChanger {
     pub async fn is_there(&self, key: &PodKey, uid: u64) -> Option<bool> {
         match self.read(key, uid).await {
             Ok(found) => Some(found.is_some()),
-            Err(failure) => (failure.outcome() == Outcome::Gone).then_some(false),
+            Err(failure) => (failure.outcome() == PodOutcome::Gone).then_some(false),
         }
     }
 
@@ -271,7 +271,7 @@ impl PodChanger {
 
     /// Writes into the pod's condition why the set cannot be updated in it, or that it can, where that is not said already. What the
     /// condition says of other sets stays: a pod that is another by now is read once more. Returns the version of the pod, which says so.
-    async fn note(&self, key: &PodKey, pod: &Value, set: &str, why: Option<&str>) -> Result<Noted, Outcome> {
+    async fn note(&self, key: &PodKey, pod: &Value, set: &str, why: Option<&str>) -> Result<Noted, PodOutcome> {
         let mut pod = Cow::Borrowed(pod);
         for _ in 0..2 {
             let metadata = pod.get("metadata").unwrap_or(&Value::Null);
@@ -290,20 +290,20 @@ impl PodChanger {
                     let version = written.metadata.resource_version.unwrap_or_default();
                     return Ok(Noted { version, is_as_read });
                 }
-                Err(Outcome::Stale) => match self.read(key, uid).await {
+                Err(PodOutcome::Stale) => match self.read(key, uid).await {
                     Ok(Some(newer)) => pod = Cow::Owned(newer),
-                    Ok(None) => return Err(Outcome::Gone),
+                    Ok(None) => return Err(PodOutcome::Gone),
                     Err(failure) => return Err(failure.outcome()),
                 },
-                Err(Outcome::Failed(why)) => {
+                Err(PodOutcome::Failed(why)) => {
                     let (namespace, name) = (&*key.namespace, &*key.name);
                     tracing::warn!(namespace, name, why, "A pod's condition cannot be written");
-                    return Err(Outcome::Failed(format!("its condition cannot be written: {why}")));
+                    return Err(PodOutcome::Failed(format!("its condition cannot be written: {why}")));
                 }
                 Err(outcome) => return Err(outcome),
             }
         }
-        Err(Outcome::Stale)
+        Err(PodOutcome::Stale)
     }
 }
 
@@ -330,12 +330,12 @@ pub(super) enum Failure {
 
 impl Failure {
     /// A pod that is gone is no failure.
-    pub(super) fn outcome(&self) -> Outcome {
+    pub(super) fn outcome(&self) -> PodOutcome {
         match self {
-            Self::Answer(kube::Error::Api(status)) if status.code == 404 => Outcome::Gone,
-            Self::Answer(kube::Error::Api(status)) if status.code == 409 => Outcome::Stale,
-            Self::Answer(error) => Outcome::Failed(said(error)),
-            Self::NoAnswer(why) => Outcome::Failed(why.clone()),
+            Self::Answer(kube::Error::Api(status)) if status.code == 404 => PodOutcome::Gone,
+            Self::Answer(kube::Error::Api(status)) if status.code == 409 => PodOutcome::Stale,
+            Self::Answer(error) => PodOutcome::Failed(said(error)),
+            Self::NoAnswer(why) => PodOutcome::Failed(why.clone()),
         }
     }
 }

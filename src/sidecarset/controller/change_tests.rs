@@ -126,7 +126,7 @@ fn answering(pod: Value, conflicts: usize) -> (PodChanger, Arc<AtomicUsize>) {
 /// Between the plan and the patch a pod that was starting may have become ready.
 #[tokio::test]
 async fn a_pod_that_was_free_and_is_ready_by_now_is_not_changed() {
-    for (status, is_free, expected) in [("True", true, Outcome::Stale), ("False", true, Outcome::HasIt)] {
+    for (status, is_free, expected) in [("True", true, PodOutcome::Stale), ("False", true, PodOutcome::HasIt)] {
         let mut stored = injected("c:2");
         stored["status"]["conditions"] = json!([{"type": "Ready", "status": status}]);
         let (changer, requests) = answering(stored, 0);
@@ -142,8 +142,8 @@ fn case_100_a_pod_that_is_gone_is_no_failure() {
         let status = kube::core::Status::failure("no", "Reason").with_code(code);
         Failure::Answer(kube::Error::Api(Box::new(status))).outcome()
     };
-    assert_eq!(answer(404), Outcome::Gone);
-    assert_eq!(answer(403), Outcome::Failed("no".to_owned()));
+    assert_eq!(answer(404), PodOutcome::Gone);
+    assert_eq!(answer(403), PodOutcome::Failed("no".to_owned()));
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn an_error_after_which_the_pod_may_have_been_written_is_no_answer() {
 /// A pod whose status flaps: the first try has a version that is old by then.
 #[tokio::test]
 async fn a_pod_that_somebody_else_writes_is_read_once_more_at_once_and_then_planned_again() {
-    for (conflicts, expected, requests) in [(1, Outcome::Changed, 4), (2, Outcome::Stale, 4)] {
+    for (conflicts, expected, requests) in [(1, PodOutcome::Changed, 4), (2, PodOutcome::Stale, 4)] {
         let mut stored = injected("c:1");
         stored["status"]["conditions"] = json!([{"type": "Ready", "status": "True"}]);
         let (changer, asked) = answering(stored, conflicts);
@@ -259,9 +259,13 @@ async fn a_pod_is_resized_before_anything_else_of_it_changes_and_stays_as_it_is_
     let resized = json!({"containers": [{"name": "c", "resources": {"requests": {"cpu": "2"}}}]});
     let image = json!({"containers": [{"name": "c", "image": "c:2"}]});
     for (code, expected, last) in [
-        (200, Outcome::Changed, ("PATCH p", image)),
-        (422, Outcome::NewPodOnly("the API server does not resize it: no".to_owned()), ("PATCH status", Value::Null)),
-        (403, Outcome::Failed("no".to_owned()), ("PATCH resize", resized.clone())),
+        (200, PodOutcome::Changed, ("PATCH p", image)),
+        (
+            422,
+            PodOutcome::NewPodOnly("the API server does not resize it: no".to_owned()),
+            ("PATCH status", Value::Null),
+        ),
+        (403, PodOutcome::Failed("no".to_owned()), ("PATCH resize", resized.clone())),
     ] {
         let (set, stored) = with_requests("2");
         let index = Arc::new(SetIndex::build([Arc::clone(&set)]));

@@ -187,10 +187,7 @@ pub fn named(pod: &PodKey) -> String {
 
 /// The text, or its beginning.
 pub fn shortened(text: &str) -> String {
-    match text.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text.to_owned(),
-    }
+    admission::bounded::ellipsis(text, LONGEST)
 }
 
 /// Whether a set is said to be in conflict with another.
@@ -238,7 +235,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::sidecarset::controller::memory::What;
+    use crate::sidecarset::controller::memory::PodFact;
     use crate::sidecarset::controller::record::tests::pod;
 
     const COUNTS: Counts = Counts {
@@ -317,7 +314,7 @@ mod tests {
     fn degraded_names_the_first_pod_and_why() {
         let (mut memory, knowledge) = (Memory::default(), Knowledge::All(1));
         let key = PodKey::of(&pod("p", "web", &[], true));
-        memory.note(&key, 1, "h", What::NewPodOnly("container \"a\" differs in env".to_owned()));
+        memory.note(&key, 1, "h", PodFact::NewPodOnly("container \"a\" differs in env".to_owned()));
         let found = Found {
             counts: Counts { uninjected_pods: 2, ..COUNTS },
             uninjected: Some(&key),
@@ -372,7 +369,7 @@ mod tests {
         let paused = all(&Found { waits: Waits::Paused, ..found(&memory, &knowledge) });
         assert_eq!(news(&rolling, &paused).len(), 1);
 
-        memory.note(&PodKey::of(&pod("p", "web", &[], true)), 1, "h", What::NewPodOnly("why".to_owned()));
+        memory.note(&PodKey::of(&pod("p", "web", &[], true)), 1, "h", PodFact::NewPodOnly("why".to_owned()));
         let degraded = all(&found(&memory, &knowledge));
         let told = news(&fine, &degraded);
         assert_eq!((told.len(), told[0].0, told[0].1.as_str()), (1, true, "NotUpdatableInPlace"));

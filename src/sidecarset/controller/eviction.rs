@@ -18,7 +18,7 @@ use crate::sidecarset::controller::pods::PodKey;
 
 /// What became of the request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Evicted {
+pub enum EvictionResult {
     /// The pod is evicted, at this time by the clock of the API server, in seconds since 1970; 0 where it gave none.
     Yes(u32),
     /// It is not known: no answer came, or one that may have come after the eviction.
@@ -54,7 +54,7 @@ struct Details {
 }
 
 /// Asks to evict the pod of this uid at this version, and no other: a pod that changes meanwhile is judged again first.
-pub async fn evict(client: &Client, key: &PodKey, uid: &str, version: &str) -> Evicted {
+pub async fn evict(client: &Client, key: &PodKey, uid: &str, version: &str) -> EvictionResult {
     let (namespace, name) = (&*key.namespace, &*key.name);
     let body = json!({
         "apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"namespace": namespace, "name": name},
@@ -65,11 +65,11 @@ pub async fn evict(client: &Client, key: &PodKey, uid: &str, version: &str) -> E
         .body(Body::from(body.to_string().into_bytes()));
     let request = match request {
         Ok(request) => request,
-        Err(error) => return Evicted::Refused(error.to_string()),
+        Err(error) => return EvictionResult::Refused(error.to_string()),
     };
     match answers::in_time(answer(client, request)).await {
         Ok((code, headers, body)) => meaning(code, &headers, &body),
-        Err(NoWord(why)) => Evicted::Unknown(why),
+        Err(NoWord(why)) => EvictionResult::Unknown(why),
     }
 }
 
@@ -96,14 +96,16 @@ async fn answer(client: &Client, request: Request<Body>) -> Result<(StatusCode, 
 
 /// What an answer means. The API server reports more than one `PodDisruptionBudget` about a pod as a `Status` with code 500 in the
 /// body, whatever the code of the response is (`pkg/registry/core/pod/storage/eviction.go`).
-fn meaning(code: StatusCode, headers: &HeaderMap, body: &[u8]) -> Evicted {
+fn meaning(code: StatusCode, headers: &HeaderMap, body: &[u8]) -> EvictionResult {
     let status: Status = serde_json::from_slice::<Value>(body)
         .ok()
         .filter(|body| body.get("kind").and_then(Value::as_str) == Some("Status"))
         .and_then(|body| serde_json::from_value(body).ok())
         .unwrap_or_default();
     if code.is_success() && status.outcome != "Failure" {
-        return Evicted::Yes(headers.get(DATE).and_then(|date| seconds(date.to_str().ok()?)).unwrap_or_default());
+        return EvictionResult::Yes(
+            headers.get(DATE).and_then(|date| seconds(date.to_str().ok()?)).unwrap_or_default(),
+        );
     }
     let code = if code.is_success() { status.code } else { code.as_u16() };
     let why = match &status {
@@ -112,13 +114,13 @@ fn meaning(code: StatusCode, headers: &HeaderMap, body: &[u8]) -> Evicted {
         _ => format!("code {code}"),
     };
     match code {
-        404 => Evicted::Gone,
-        409 => Evicted::Stale,
-        403 if why.contains(" cannot create resource \"pods/eviction\"") => Evicted::Forbidden(why),
-        429 => Evicted::Blocked(why, retry_after(headers, &status)),
-        _ if why.contains("more than one PodDisruptionBudget") => Evicted::Blocked(why, None),
-        _ if code < 500 || is_of_webhook(&why) => Evicted::Refused(why),
-        _ => Evicted::Unknown(why),
+        404 => EvictionResult::Gone,
+        409 => EvictionResult::Stale,
+        403 if why.contains(" cannot create resource \"pods/eviction\"") => EvictionResult::Forbidden(why),
+        429 => EvictionResult::Blocked(why, retry_after(headers, &status)),
+        _ if why.contains("more than one PodDisruptionBudget") => EvictionResult::Blocked(why, None),
+        _ if code < 500 || is_of_webhook(&why) => EvictionResult::Refused(why),
+        _ => EvictionResult::Unknown(why),
     }
 }
 
@@ -162,7 +164,7 @@ mod tests {
         json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message, "code": code, "details": details})
     }
 
-    fn meant(code: u16, headers: &[(&'static str, &'static str)], body: &Value) -> Evicted {
+    fn meant(code: u16, headers: &[(&'static str, &'static str)], body: &Value) -> EvictionResult {
         let headers =
             headers.iter().map(|(name, value)| (name.parse().unwrap(), http::HeaderValue::from_static(value)));
         meaning(StatusCode::from_u16(code).unwrap(), &headers.collect(), body.to_string().as_bytes())
@@ -178,39 +180,43 @@ mod tests {
         let date = ("date", "Sun, 06 Nov 1994 08:49:37 GMT");
         let none = json!({});
         for (case, found, expected) in [
-            ("evicted", meant(201, &[date], &done), Evicted::Yes(784_111_777)),
-            ("evicted, no date", meant(201, &[], &done), Evicted::Yes(0)),
+            ("evicted", meant(201, &[date], &done), EvictionResult::Yes(784_111_777)),
+            ("evicted, no date", meant(201, &[], &done), EvictionResult::Yes(0)),
             (
                 "two budgets, in the code",
                 meant(500, &[], &status(500, two, &none)),
-                Evicted::Blocked(two.to_owned(), None),
+                EvictionResult::Blocked(two.to_owned(), None),
             ),
             (
                 "two budgets, in the body",
                 meant(201, &[date], &status(500, two, &none)),
-                Evicted::Blocked(two.to_owned(), None),
+                EvictionResult::Blocked(two.to_owned(), None),
             ),
-            ("a budget", meant(429, &[], &status(429, budget, &none)), Evicted::Blocked(budget.to_owned(), None)),
+            (
+                "a budget",
+                meant(429, &[], &status(429, budget, &none)),
+                EvictionResult::Blocked(budget.to_owned(), None),
+            ),
             (
                 "later, in the body",
                 meant(429, &[], &status(429, budget, &json!({"retryAfterSeconds": 10}))),
-                Evicted::Blocked(budget.to_owned(), Some(Duration::from_secs(10))),
+                EvictionResult::Blocked(budget.to_owned(), Some(Duration::from_secs(10))),
             ),
             (
                 "later, in the header",
                 meant(429, &[("retry-after", "7")], &none),
-                Evicted::Blocked("code 429".to_owned(), Some(Duration::from_secs(7))),
+                EvictionResult::Blocked("code 429".to_owned(), Some(Duration::from_secs(7))),
             ),
-            ("no right", meant(403, &[], &status(403, right, &none)), Evicted::Forbidden(right.to_owned())),
-            ("a policy", meant(403, &[], &status(403, policy, &none)), Evicted::Refused(policy.to_owned())),
-            ("gone", meant(404, &[], &status(404, "no", &none)), Evicted::Gone),
-            ("another by now", meant(409, &[], &status(409, "no", &none)), Evicted::Stale),
+            ("no right", meant(403, &[], &status(403, right, &none)), EvictionResult::Forbidden(right.to_owned())),
+            ("a policy", meant(403, &[], &status(403, policy, &none)), EvictionResult::Refused(policy.to_owned())),
+            ("gone", meant(404, &[], &status(404, "no", &none)), EvictionResult::Gone),
+            ("another by now", meant(409, &[], &status(409, "no", &none)), EvictionResult::Stale),
             (
                 "the API server's own trouble",
                 meant(500, &[], &status(500, "etcdserver: request timed out", &none)),
-                Evicted::Unknown("etcdserver: request timed out".to_owned()),
+                EvictionResult::Unknown("etcdserver: request timed out".to_owned()),
             ),
-            ("a proxy's", meant(504, &[], &Value::Null), Evicted::Unknown("code 504".to_owned())),
+            ("a proxy's", meant(504, &[], &Value::Null), EvictionResult::Unknown("code 504".to_owned())),
         ] {
             assert_eq!(found, expected, "{case}");
         }
@@ -231,7 +237,7 @@ mod tests {
         });
         let key = serde_json::from_value(json!({"metadata": {"namespace": "n", "name": "p"}})).unwrap();
         let found = evict(&Client::new(service, "default"), &PodKey::of(&key), "u", "7").await;
-        assert_eq!(found, Evicted::Yes(0));
+        assert_eq!(found, EvictionResult::Yes(0));
         let sent = sent.lock().unwrap();
         assert_eq!(sent["path"], "/api/v1/namespaces/n/pods/p/eviction");
         assert_eq!(sent["body"]["deleteOptions"], json!({"preconditions": {"uid": "u", "resourceVersion": "7"}}));

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use engine::sidecarset::compiled::CompiledSet;
 
 use crate::sidecarset::controller::bar::{Allowance, Bar, Barred};
-use crate::sidecarset::controller::brakes::{Brakes, Failure};
+use crate::sidecarset::controller::brakes::{Brakes, EvictionFailure};
 use crate::sidecarset::controller::evicted::{Answer, Evicted};
 use crate::sidecarset::controller::facts::seconds_now;
 use crate::sidecarset::controller::members::Member;
@@ -206,7 +206,7 @@ impl Evictions {
             if is_replaced {
                 self.brakes.is_replaced(*owner);
             }
-            for (what, number) in [(Failure::NotReplaced, lost), (Failure::Outdated, outdated)] {
+            for (what, number) in [(EvictionFailure::NotReplaced, lost), (EvictionFailure::Outdated, outdated)] {
                 if let Some(number) = number {
                     self.brakes.note(&set.name, of, what, number, now);
                 }

@@ -15,7 +15,7 @@ pub struct Kept {
 
 /// What is to be done so that the newest revision is the one of this name.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum HistoryStep {
     /// Nothing.
     Nothing,
     /// It is made, with this number.
@@ -25,15 +25,15 @@ pub enum Step {
 }
 
 /// What makes the revision of this name the newest.
-pub fn step(kept: &[Kept], name: &str) -> Step {
+pub fn step(kept: &[Kept], name: &str) -> HistoryStep {
     let newest = kept.iter().max_by_key(|revision| revision.number);
     let next = newest.map_or(1, |revision| revision.number.saturating_add(1));
     if newest.is_some_and(|newest| newest.name == name) {
-        Step::Nothing
+        HistoryStep::Nothing
     } else if kept.iter().any(|revision| revision.name == name) {
-        Step::Renumber(next)
+        HistoryStep::Renumber(next)
     } else {
-        Step::Create(next)
+        HistoryStep::Create(next)
     }
 }
 
@@ -66,9 +66,9 @@ mod tests {
 
     fn apply(kept: &mut Vec<Kept>, name: &str, limit: usize, used: &BTreeSet<String>) {
         match step(kept, name) {
-            Step::Nothing => {}
-            Step::Create(number) => kept.push(Kept { name: name.to_owned(), number, custom_version: None }),
-            Step::Renumber(number) => {
+            HistoryStep::Nothing => {}
+            HistoryStep::Create(number) => kept.push(Kept { name: name.to_owned(), number, custom_version: None }),
+            HistoryStep::Renumber(number) => {
                 kept.iter_mut().filter(|it| it.name == name).for_each(|it| it.number = number);
             }
         }

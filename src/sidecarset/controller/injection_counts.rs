@@ -65,13 +65,13 @@ pub struct InjectionCounts {
 impl InjectionCounts {
     /// That of a pod in this namespace to all sets. All zero where no pod is touched, and for one that has finished.
     pub fn of(namespace: &str, pod: &PodRecord, snapshot: &Snapshot) -> Self {
-        let mut standing = Self::default();
+        let mut counts = Self::default();
         let skip = Skip::read(pod.skip.as_deref());
         for set in selecting(namespace, pod, snapshot) {
-            let state = standing.state(set, (namespace, pod), &skip, snapshot);
+            let state = counts.state(set, (namespace, pod), &skip, snapshot);
             *state = state.saturating_add(1);
         }
-        standing
+        counts
     }
 
     fn state(
@@ -247,12 +247,12 @@ pub(super) mod tests {
         let (first, mut second) = (set(&json!({})), set(&json!({})));
         second.name = "b".to_owned();
         let pod = pod("p", "web", &[("a", &first.hash)], true);
-        let standing = InjectionCounts::of(
+        let counts = InjectionCounts::of(
             "default",
             &PodRecord::of(&pod, &wanted(&[])).unwrap(),
             &snapshot([first, second], &json!({})),
         );
-        assert_eq!(standing, UPDATED.plus(MISSING));
-        assert_eq!(standing.minus(MISSING), UPDATED);
+        assert_eq!(counts, UPDATED.plus(MISSING));
+        assert_eq!(counts.minus(MISSING), UPDATED);
     }
 }

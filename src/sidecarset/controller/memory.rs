@@ -9,8 +9,8 @@ use engine::sidecarset::index::SetIndex;
 use engine::snapshot::Snapshot;
 
 use crate::sidecarset::controller::carried::BY_OPENKRUISE;
+use crate::sidecarset::controller::expectations::Expectations;
 use crate::sidecarset::controller::facts::hashed;
-use crate::sidecarset::controller::ledger::Ledger;
 use crate::sidecarset::controller::members::Member;
 use crate::sidecarset::controller::pods::PodKey;
 use crate::sidecarset::controller::record::PodRecord;
@@ -48,7 +48,7 @@ struct Touched {
 struct Remembered {
     uid: u64,
     hash: Box<str>,
-    what: Option<What>,
+    what: Option<PodFact>,
     judged: Option<Judged>,
     // It stays while the pod is judged anew: the next failure makes the pause longer.
     failure: Option<Failure>,
@@ -97,7 +97,7 @@ impl Judged {
 
 /// What was found of a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum What {
+pub enum PodFact {
     /// Only a new pod can have the form; why.
     NewPodOnly(String),
     /// The same, and the pod may be evicted for it: its workload would create one that has the form.
@@ -111,12 +111,12 @@ pub enum What {
 impl Memory {
     /// Remembers what was found of a pod of this uid.
     #[cfg(test)]
-    pub fn note(&mut self, key: &PodKey, uid: u64, hash: &str, what: What) {
+    pub fn note(&mut self, key: &PodKey, uid: u64, hash: &str, what: PodFact) {
         self.remembered(key, uid, hash).what = Some(what);
     }
 
     /// Remembers what was found of a pod, until the pod or the sets that may select it are others than in this snapshot.
-    pub fn note_judgement(&mut self, member: &Member, hash: &str, what: What, snapshot: &Snapshot) {
+    pub fn note_judgement(&mut self, member: &Member, hash: &str, what: PodFact, snapshot: &Snapshot) {
         let judged = Some(Judged::of(member, snapshot));
         let remembered = self.remembered(&member.0, member.1.facts.uid, hash);
         (remembered.what, remembered.judged) = (Some(what), judged);
@@ -176,8 +176,8 @@ impl Memory {
     /// Why only a new pod can have the form, where the pod may be evicted for it.
     pub fn why_replaceable(&self, key: &PodKey, uid: u64, hash: &str) -> Option<&str> {
         match self.of(key, uid, hash)?.what.as_ref()? {
-            What::Replaceable(why) => Some(why),
-            What::NewPodOnly(_) | What::HasIt | What::OpenKruise => None,
+            PodFact::Replaceable(why) => Some(why),
+            PodFact::NewPodOnly(_) | PodFact::HasIt | PodFact::OpenKruise => None,
         }
     }
 
@@ -202,13 +202,13 @@ impl Memory {
         &self,
         (set, hash): (&str, &str),
         (key, pod): &'p Member,
-        ledger: &Ledger,
+        expectations: &Expectations,
         now: Instant,
     ) -> PodState<'p> {
         let facts = &pod.facts;
         let (mut is_settled, mut is_touched) = (pod.is_settled(set), pod.is_touched(set));
         let given =
-            ledger.given(key, facts.uid, set, now).filter(|(given, _)| pod.recorded_hash_of(set) != Some(*given));
+            expectations.given(key, facts.uid, set, now).filter(|(given, _)| pod.recorded_hash_of(set) != Some(*given));
         if let Some((_, takes_place)) = given {
             (is_settled, is_touched) = (false, takes_place);
         }
@@ -218,12 +218,12 @@ impl Memory {
             _ if pod.hash_of(set) == Some(hash) => Form::Updated,
             _ if pod.hash_of(set) == Some(BY_OPENKRUISE) => Form::OpenKruise,
             _ if given.is_some_and(|(given, _)| given == hash) => Form::Updated,
-            Some(What::HasIt) => Form::Updated,
-            Some(What::NewPodOnly(_)) => Form::NewPodOnly,
-            Some(What::OpenKruise) => Form::OpenKruise,
+            Some(PodFact::HasIt) => Form::Updated,
+            Some(PodFact::NewPodOnly(_)) => Form::NewPodOnly,
+            Some(PodFact::OpenKruise) => Form::OpenKruise,
             _ if failure.is_some_and(|failure| failure.is_blocked) => Form::Blocked,
             _ if failure.is_some() => Form::Failed,
-            Some(What::Replaceable(_)) => Form::Evictable,
+            Some(PodFact::Replaceable(_)) => Form::Evictable,
             None => Form::Outdated,
         };
         PodState {
@@ -253,7 +253,7 @@ impl Memory {
         set: &str,
         members: &[Member],
         states: &mut [PodState<'_>],
-        ledger: &Ledger,
+        expectations: &Expectations,
         now: Instant,
     ) {
         let mut seen = HashMap::new();
@@ -265,7 +265,7 @@ impl Memory {
             } else {
                 match before {
                     Some(Touched { since: Some(since), .. }) => Some(since),
-                    Some(before) if before.form == form && ledger.given(key, uid, set, now).is_none() => None,
+                    Some(before) if before.form == form && expectations.given(key, uid, set, now).is_none() => None,
                     _ => Some(now),
                 }
             };
@@ -293,7 +293,7 @@ impl Memory {
     /// How many pods only a new pod could replace, and of the first of them its key and why.
     pub fn new_pods_only(&self) -> (usize, Option<(&PodKey, &str)>) {
         self.counted(|key, remembered| match &remembered.what {
-            Some(What::NewPodOnly(why) | What::Replaceable(why)) if !self.evictable.contains(key) => Some(why),
+            Some(PodFact::NewPodOnly(why) | PodFact::Replaceable(why)) if !self.evictable.contains(key) => Some(why),
             _ => None,
         })
     }

@@ -17,7 +17,7 @@ fn member(name: &str, hash: &str) -> Member {
 }
 
 fn state<'p>(memory: &Memory, member: &'p Member, now: Instant) -> PodState<'p> {
-    memory.state(("a", "new"), member, &Ledger::default(), now)
+    memory.state(("a", "new"), member, &Expectations::default(), now)
 }
 
 fn form(memory: &Memory, member: &Member, now: Instant) -> Form {
@@ -28,16 +28,16 @@ fn form(memory: &Memory, member: &Member, now: Instant) -> Form {
 fn a_touched_pod_counts_as_updated_and_unavailable_until_the_watch_shows_it() {
     let (now, old, memory) = (Instant::now(), member("p", "old"), Memory::default());
     assert_eq!(form(&memory, &old, now), Form::Outdated);
-    let mut ledger = Ledger::default();
-    ledger.enter(&old.0, old.1.facts.uid, ("a", "new"), true, now);
-    let state = memory.state(("a", "new"), &old, &ledger, now);
+    let mut expectations = Expectations::default();
+    expectations.enter(&old.0, old.1.facts.uid, ("a", "new"), true, now);
+    let state = memory.state(("a", "new"), &old, &expectations, now);
     assert!(state.form == Form::Updated && state.is_in_flight());
-    let state = memory.state(("a", "newer"), &old, &ledger, now);
+    let state = memory.state(("a", "newer"), &old, &expectations, now);
     assert!(state.form == Form::Outdated && state.is_in_flight(), "the set has changed again");
-    ledger.enter(&old.0, old.1.facts.uid, ("a", "new"), false, now);
-    assert!(!memory.state(("a", "new"), &old, &ledger, now).is_in_flight(), "it did not serve");
+    expectations.enter(&old.0, old.1.facts.uid, ("a", "new"), false, now);
+    assert!(!memory.state(("a", "new"), &old, &expectations, now).is_in_flight(), "it did not serve");
     let shown = member("p", "new");
-    assert!(!memory.state(("a", "new"), &shown, &ledger, now).is_in_flight());
+    assert!(!memory.state(("a", "new"), &shown, &expectations, now).is_in_flight());
 }
 
 fn touched(hash: &str, ready: bool) -> Member {
@@ -50,7 +50,7 @@ fn touched(hash: &str, ready: bool) -> Member {
 #[test]
 fn a_touched_pod_takes_its_place_until_it_is_back_and_is_overdue_after_a_while() {
     let (now, mut memory) = (Instant::now(), Memory::default());
-    let ledger = Ledger::default();
+    let expectations = Expectations::default();
     // Hash and readiness, seconds later, and whether it is in flight and overdue.
     for (case, hash, ready, later, expected) in [
         ("down", "1", false, 0, (true, false)),
@@ -61,12 +61,12 @@ fn a_touched_pod_takes_its_place_until_it_is_back_and_is_overdue_after_a_while()
         ("taken down again", "3", false, 800, (true, false)),
     ] {
         let (at, member) = (now + Duration::from_secs(later), touched(hash, ready));
-        let mut states = [memory.state(("a", "3"), &member, &ledger, at)];
-        memory.note_in_flight("a", std::slice::from_ref(&member), &mut states, &ledger, at);
+        let mut states = [memory.state(("a", "3"), &member, &expectations, at)];
+        memory.note_in_flight("a", std::slice::from_ref(&member), &mut states, &expectations, at);
         assert_eq!((states[0].is_in_flight(), states[0].is_overdue), expected, "{case}");
         assert_eq!(memory.overdue().0, usize::from(expected.1), "{case}");
     }
-    memory.note_in_flight("a", &[], &mut [], &ledger, now);
+    memory.note_in_flight("a", &[], &mut [], &expectations, now);
     assert!(memory.touched.is_empty(), "gone");
 }
 
@@ -82,7 +82,7 @@ fn a_pod_that_is_gone_or_another_or_has_the_form_is_forgotten() {
         ("changed by somebody else", vec![member("p", "new")], 0),
     ] {
         let mut memory = Memory::default();
-        memory.note(&old.0, old.1.facts.uid, "new", What::HasIt);
+        memory.note(&old.0, old.1.facts.uid, "new", PodFact::HasIt);
         memory.prune(("a", "new"), &carrying, &empty);
         assert_eq!(memory.pods.len(), left, "{case}");
     }
@@ -114,7 +114,7 @@ fn that_only_a_new_pod_can_have_the_form_is_judged_again_when_pod_or_sets_are_ot
         ("the pod opts out of it", member_of(&skipping), sets(vec![a(), b("b:1")]), false),
     ] {
         let mut memory = Memory::default();
-        memory.note_judgement(&old, "new", What::NewPodOnly("b".to_owned()), &before);
+        memory.note_judgement(&old, "new", PodFact::NewPodOnly("b".to_owned()), &before);
         memory.prune(("a", "new"), std::slice::from_ref(&member), &snapshot);
         let expected = if stays { Form::NewPodOnly } else { Form::Outdated };
         assert_eq!(form(&memory, &member, Instant::now()), expected, "{case}");
@@ -135,7 +135,7 @@ fn a_pod_that_failed_waits_longer_each_time_and_another_form_is_tried_at_once() 
     }
     assert_eq!(last, LONGEST_PAUSE);
     assert_eq!(form(&memory, &old, now + LONGEST_PAUSE), Form::Outdated);
-    assert_eq!(memory.state(("a", "newer"), &old, &Ledger::default(), now).form, Form::Outdated);
+    assert_eq!(memory.state(("a", "newer"), &old, &Expectations::default(), now).form, Form::Outdated);
     assert_eq!(memory.failures().0, 1);
 }
 
@@ -145,7 +145,7 @@ fn a_pod_that_is_judged_anew_keeps_the_count_of_its_failures() {
     let (now, old, snapshot) = (Instant::now(), member("p", "old"), Snapshot::default());
     let (key, uid, mut memory) = (&old.0, old.1.facts.uid, Memory::default());
     let judge = |memory: &mut Memory| {
-        memory.note_judgement(&old, "new", What::Replaceable("env".to_owned()), &snapshot);
+        memory.note_judgement(&old, "new", PodFact::Replaceable("env".to_owned()), &snapshot);
     };
     judge(&mut memory);
     assert_eq!(form(&memory, &old, now), Form::Evictable);
@@ -182,7 +182,7 @@ fn a_pod_that_may_not_be_evicted_now_is_no_failure_and_waits_as_long_as_the_api_
 #[test]
 fn pods_that_are_evicted_in_turn_need_nobody_who_creates_them_anew() {
     let (old, mut memory) = (member("p", "old"), Memory::default());
-    memory.note(&old.0, old.1.facts.uid, "new", What::Replaceable("env".to_owned()));
+    memory.note(&old.0, old.1.facts.uid, "new", PodFact::Replaceable("env".to_owned()));
     assert_eq!(memory.new_pods_only().0, 1);
     memory.note_evictable(HashSet::from([old.0.clone()]));
     assert_eq!(memory.new_pods_only().0, 0);
@@ -210,7 +210,7 @@ fn a_pod_of_openkruise_is_left_alone_and_degrades_nothing() {
     let mut memory = Memory::default();
     assert_eq!(form(&memory, &kruise, now), Form::OpenKruise);
     let old = member("p", "old");
-    memory.note(&old.0, old.1.facts.uid, "new", What::OpenKruise);
+    memory.note(&old.0, old.1.facts.uid, "new", PodFact::OpenKruise);
     assert_eq!(form(&memory, &old, now), Form::OpenKruise, "as its containers say");
     assert_eq!((memory.new_pods_only().0, memory.failures().0), (0, 0));
 }
@@ -219,8 +219,8 @@ fn a_pod_of_openkruise_is_left_alone_and_degrades_nothing() {
 fn that_a_pod_cannot_be_updated_in_place_is_remembered_for_this_form_alone() {
     let (now, old) = (Instant::now(), member("p", "old"));
     let mut memory = Memory::default();
-    memory.note(&old.0, old.1.facts.uid, "new", What::NewPodOnly("env".to_owned()));
+    memory.note(&old.0, old.1.facts.uid, "new", PodFact::NewPodOnly("env".to_owned()));
     assert_eq!(form(&memory, &old, now), Form::NewPodOnly);
-    assert_eq!(memory.state(("a", "newer"), &old, &Ledger::default(), now).form, Form::Outdated);
+    assert_eq!(memory.state(("a", "newer"), &old, &Expectations::default(), now).form, Form::Outdated);
     assert_eq!(memory.new_pods_only(), (1, Some((&old.0, "env"))));
 }

@@ -12,12 +12,12 @@ pub mod count;
 pub mod evicted;
 mod eviction;
 pub mod evictions;
+pub mod expectations;
 pub mod facts;
 pub mod history;
 pub mod in_place_state;
 pub mod injection_counts;
 pub mod lacking;
-pub mod ledger;
 mod locks;
 pub mod members;
 pub mod memory;
@@ -112,25 +112,25 @@ pub fn start(context: Context) -> BoxFuture<'static, ()> {
 }
 
 async fn run(context: Context) {
-    let Context { client, client_without_retries, metrics, tuning, term, world, coverage, own, .. } = context;
+    let Context { client, client_without_retries, metrics, tuning, term, model, coverage, own, .. } = context;
     let queue = Queue::new(NAME, KIND.into(), PACE, &metrics);
     let pods = Arc::new(Mutex::new(PodIndex::default()));
     let listed = CancellationToken::new();
-    let census = PodStateMetric::new(metrics.clone());
+    let metric = PodStateMetric::new(metrics.clone());
     let api = tuning.api(client.clone());
-    let events = watch::run(api, &world, &pods, coverage.clone(), &queue, census, listed.clone());
-    let resync = tuning.resync(|| add_all(&queue, watch::all_sets(&world)));
+    let events = watch::run(api, &model, &pods, coverage.clone(), &queue, metric, listed.clone());
+    let resync = tuning.resync(|| add_all(&queue, watch::all_sets(&model)));
     let reconciles = async {
         // Counting half of the pods, or by half of the namespaces, would write numbers that are wrong.
         let told = async {
             listed.cancelled().await;
-            world.published().await;
+            model.published().await;
         };
         if term.until_ending(tuning.listed_in_time(NAME, told)).await != Some(true) {
             return;
         }
         let controller = Arc::new(Controller {
-            world: world.clone(),
+            model: model.clone(),
             pods: Arc::clone(&pods),
             coverage,
             queue: queue.clone(),
@@ -156,7 +156,7 @@ async fn run(context: Context) {
 }
 
 struct Controller {
-    world: ReadModel,
+    model: ReadModel,
     pods: Arc<Mutex<PodIndex>>,
     coverage: Receiver<Coverage>,
     queue: Queue<Arc<str>>,
@@ -174,7 +174,7 @@ type Conflicts = (Weak<SetIndex>, Arc<[(String, String)]>);
 
 impl Controller {
     async fn reconcile(&self, name: &str) -> Result<Option<Duration>, Error> {
-        let Some(set) = self.world.sets.get(name) else {
+        let Some(set) = self.model.sets.get(name) else {
             self.rollouts.forget(name);
             self.revisions.forget(name);
             self.status.forget(name);
@@ -185,7 +185,7 @@ impl Controller {
         };
         // The log has an error for a set that never compiled.
         let Some(compiled) = set.compiled.as_ref().filter(|_| !set.terminating) else { return Ok(None) };
-        let snapshot = self.world.snapshot.load_full();
+        let snapshot = self.model.snapshot.load_full();
         // Planned and carried out by the same form: the snapshot follows the table by a moment, and the index of pods both.
         let is_in_snapshot = snapshot.sets.get(name).is_some_and(|current| Arc::ptr_eq(current, compiled));
         let Some(members) = self.members(compiled, &snapshot).filter(|_| is_in_snapshot) else {
@@ -256,7 +256,7 @@ impl Controller {
     /// Whether the set is still of this form.
     fn is_current(&self, compiled: &Arc<CompiledSet>) -> bool {
         let is_same = |set: &SetRecord| set.compiled.as_ref().is_some_and(|now| Arc::ptr_eq(now, compiled));
-        self.world.sets.get(&compiled.name).is_some_and(|set| !set.terminating && is_same(&set))
+        self.model.sets.get(&compiled.name).is_some_and(|set| !set.terminating && is_same(&set))
     }
 
     /// What replicas know of the set, and when to ask again. What was true of this generation once stays so: who becomes ready later has read it.
@@ -273,7 +273,7 @@ impl Controller {
         if let Some((found, again)) = self.backoff.last(set, Instant::now()) {
             return (found, Some(again));
         }
-        let found = self.replicas.knowledge(set, &self.world).await;
+        let found = self.replicas.knowledge(set, &self.model).await;
         let again = self.backoff.note(set, &found, Instant::now());
         (found, again)
     }
@@ -299,7 +299,7 @@ impl Controller {
         if let Some(found) = self.lately.found(set, Instant::now()) {
             return found;
         }
-        let found = self.replicas.knowledge(set, &self.world).await.doubt();
+        let found = self.replicas.knowledge(set, &self.model).await.doubt();
         self.lately.note(set, found.clone(), Instant::now());
         found
     }
@@ -307,7 +307,7 @@ impl Controller {
     /// A conflict has two sides, and only one of them has changed.
     fn tell_rivals(&self, conflicts: &[(String, String)]) {
         for (rival, _) in conflicts {
-            let set = self.world.sets.get(rival);
+            let set = self.model.sets.get(rival);
             if !set.is_some_and(|set| conditions::has_conflict(set.status.as_ref())) {
                 self.queue.add(rival.as_str().into());
             }

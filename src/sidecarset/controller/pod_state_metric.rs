@@ -27,7 +27,7 @@ const PAUSE: Duration = Duration::from_secs(5);
 pub struct PodStateMetric {
     metrics: Metrics,
     // Pods that no set selects are left out.
-    standings: HashMap<PodKey, InjectionCounts>,
+    counts: HashMap<PodKey, InjectionCounts>,
     sum: InjectionCounts,
     taken: Option<Instant>,
     stale: bool,
@@ -36,7 +36,7 @@ pub struct PodStateMetric {
 impl PodStateMetric {
     /// One that knows of no pod.
     pub fn new(metrics: Metrics) -> Self {
-        Self { metrics, standings: HashMap::new(), sum: InjectionCounts::default(), taken: None, stale: true }
+        Self { metrics, counts: HashMap::new(), sum: InjectionCounts::default(), taken: None, stale: true }
     }
 
     /// Sets or namespaces have changed: all pods have to be counted again.
@@ -59,7 +59,7 @@ impl PodStateMetric {
     /// Counts all pods.
     pub async fn take(&mut self, pods: &Mutex<PodIndex>, snapshot: &Snapshot) {
         self.stale = false;
-        self.standings.clear();
+        self.counts.clear();
         self.sum = InjectionCounts::default();
         let mut last: Option<PodKey> = None;
         loop {
@@ -88,7 +88,7 @@ impl PodStateMetric {
         if self.taken.is_none() {
             return;
         }
-        if let Some(before) = self.standings.remove(key) {
+        if let Some(before) = self.counts.remove(key) {
             self.sum = self.sum.minus(before);
         }
         if let Some(pod) = pod {
@@ -102,10 +102,10 @@ impl PodStateMetric {
         self.metrics.sidecarset_pods_clipped(pods);
     }
 
-    fn file(&mut self, key: &PodKey, standing: InjectionCounts) {
-        if standing != InjectionCounts::default() {
-            self.sum = self.sum.plus(standing);
-            self.standings.insert(key.clone(), standing);
+    fn file(&mut self, key: &PodKey, counts: InjectionCounts) {
+        if counts != InjectionCounts::default() {
+            self.sum = self.sum.plus(counts);
+            self.counts.insert(key.clone(), counts);
         }
     }
 
@@ -158,36 +158,36 @@ mod tests {
         Mutex::new(index)
     }
 
-    fn is(census: &mut PodStateMetric, pod: &WatchedPod, snapshot: &Snapshot) {
-        census.pod(&PodKey::of(pod), PodRecord::of(pod, &wanted(&[])).as_ref(), snapshot);
+    fn is(metric: &mut PodStateMetric, pod: &WatchedPod, snapshot: &Snapshot) {
+        metric.pod(&PodKey::of(pod), PodRecord::of(pod, &wanted(&[])).as_ref(), snapshot);
     }
 
     #[tokio::test]
     async fn the_metric_follows_pods_and_sets_and_goes_with_the_leadership() {
         let metrics = Metrics::new(Freshness::default());
-        let mut census = PodStateMetric::new(metrics.clone());
+        let mut metric = PodStateMetric::new(metrics.clone());
         let (some, none) = (snapshot([set(&json!({}))], &json!({})), snapshot([], &json!({})));
         let hash = set(&json!({})).hash;
         let injected = pod("injected", "web", &[("a", &hash)], true);
         let old = pod("old", "web", &[], true);
         let pods = index(&[injected.clone(), old.clone(), pod("other", "db", &[], true)]);
 
-        is(&mut census, &old, &some);
+        is(&mut metric, &old, &some);
         assert_eq!(told(&metrics), [""; 0], "half of the pods are no sum");
-        census.take(&pods, &some).await;
+        metric.take(&pods, &some).await;
         assert_eq!(told(&metrics), lines(0, 1, 0, 1));
-        is(&mut census, &old, &some);
-        is(&mut census, &pod("new", "web", &[], true), &some);
+        is(&mut metric, &old, &some);
+        is(&mut metric, &pod("new", "web", &[], true), &some);
         assert_eq!(told(&metrics), lines(0, 2, 0, 1), "a pod counts once");
-        is(&mut census, &pod("new", "web", &[("a", "v1:old")], true), &some);
+        is(&mut metric, &pod("new", "web", &[("a", "v1:old")], true), &some);
         assert_eq!(told(&metrics), lines(0, 1, 1, 1));
-        census.pod(&PodKey::of(&old), None, &some);
-        census.pod(&PodKey::of(&injected), None, &some);
+        metric.pod(&PodKey::of(&old), None, &some);
+        metric.pod(&PodKey::of(&injected), None, &some);
         assert_eq!(told(&metrics), lines(0, 0, 1, 0));
 
-        census.take(&pods, &none).await;
+        metric.take(&pods, &none).await;
         assert_eq!(told(&metrics), lines(0, 0, 0, 0));
-        drop(census);
+        drop(metric);
         assert_eq!(told(&metrics), [""; 0]);
     }
 
@@ -197,19 +197,19 @@ mod tests {
         for pods in [0, 1, BATCH - 1, BATCH, BATCH + 1, 2 * BATCH] {
             let all: Vec<_> = (0..pods).map(|number| pod(&format!("p-{number}"), "web", &[], true)).collect();
             let metrics = Metrics::new(Freshness::default());
-            let mut census = PodStateMetric::new(metrics.clone());
-            census.take(&index(&all), &some).await;
+            let mut metric = PodStateMetric::new(metrics.clone());
+            metric.take(&index(&all), &some).await;
             assert_eq!(told(&metrics), lines(0, u32::try_from(pods).unwrap(), 0, 0));
         }
     }
 
     #[tokio::test]
     async fn all_pods_are_looked_at_again_after_a_pause_and_only_if_something_changed() {
-        let mut census = PodStateMetric::new(Metrics::new(Freshness::default()));
-        assert!(census.due_at().unwrap() <= Instant::now());
-        census.take(&index(&[]), &snapshot([], &json!({}))).await;
-        assert_eq!(census.due_at(), None);
-        census.sets_changed();
-        assert_eq!(census.due_at(), Some(census.taken.unwrap() + PAUSE));
+        let mut metric = PodStateMetric::new(Metrics::new(Freshness::default()));
+        assert!(metric.due_at().unwrap() <= Instant::now());
+        metric.take(&index(&[]), &snapshot([], &json!({}))).await;
+        assert_eq!(metric.due_at(), None);
+        metric.sets_changed();
+        assert_eq!(metric.due_at(), Some(metric.taken.unwrap() + PAUSE));
     }
 }

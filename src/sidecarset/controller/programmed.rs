@@ -6,7 +6,7 @@ use crate::controller::conditions::{since, whole_seconds};
 use crate::watch::coverage::Coverage;
 use engine::sidecarset::api::{Condition, SidecarSetStatus};
 use engine::sidecarset::compiled::CompiledSet;
-use engine::sidecarset::narrowing::Rule;
+use engine::sidecarset::narrowing::NarrowingRule;
 
 /// Type of the condition.
 pub const PROGRAMMED: &str = "Programmed";
@@ -15,7 +15,7 @@ pub const PROGRAMMED: &str = "Programmed";
 pub fn covered(set: &CompiledSet, coverage: &Coverage) -> Option<bool> {
     match coverage {
         Coverage::Unknown | Coverage::Off => None,
-        Coverage::Known(rule) => Some(rule.covers(&Rule::of([set]))),
+        Coverage::Known(rule) => Some(rule.covers(&NarrowingRule::of([set]))),
     }
 }
 
@@ -82,13 +82,13 @@ mod tests {
     fn it_is_true_once_the_rule_covers_the_set_and_keeps_the_time_of_the_change() {
         let set = set();
         let (first, later) = (at("2026-01-01T00:00:00Z"), at("2026-01-01T00:01:00Z"));
-        let none = Coverage::Known(Rule::of([]));
+        let none = Coverage::Known(NarrowingRule::of([]));
         let pending = condition(&set, 1, &none, None, first).unwrap();
         assert_eq!(pending.status, "False");
 
         let stored = status(&json!([pending]));
         assert_eq!(condition(&set, 1, &none, Some(&stored), later), Some(pending));
-        let known = Coverage::Known(Rule::of([&set]));
+        let known = Coverage::Known(NarrowingRule::of([&set]));
         let covered = condition(&set, 1, &known, Some(&stored), later).unwrap();
         assert_eq!((covered.status.as_str(), covered.last_transition_time.as_str()), ("True", "2026-01-01T00:01:00Z"));
 
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(condition(&set(), 1, &Coverage::Off, None, now), None);
         let kept = condition(&set(), 1, &Coverage::Unknown, Some(&stored), now);
         assert_eq!(kept.as_ref(), stored.conditions.unwrap().first());
-        let wide = condition(&set(), 1, &Coverage::Known(Rule::Wide), None, now).unwrap();
+        let wide = condition(&set(), 1, &Coverage::Known(NarrowingRule::Wide), None, now).unwrap();
         assert_eq!(wide.status, "True");
     }
 }

@@ -99,8 +99,8 @@ impl Replicas {
     }
 
     /// What the replicas know of the generation of the set that this one has compiled.
-    pub async fn knowledge(&self, set: &SetRecord, world: &ReadModel) -> Knowledge {
-        if !world.knows(&set.name, &set.uid, set.compiled_generation) {
+    pub async fn knowledge(&self, set: &SetRecord, model: &ReadModel) -> Knowledge {
+        if !model.knows(&set.name, &set.uid, set.compiled_generation) {
             return Knowledge::Lacking("this process".to_owned());
         }
         let replicas = match self.replicas().await {
@@ -296,14 +296,14 @@ mod tests {
 
     /// The same where the webhook configuration has these entries.
     async fn known_with(slices: Value, entries: Value) -> Knowledge {
-        let mut feed = SnapshotBuilder::new(Exclusion::default(), true);
+        let mut builder = SnapshotBuilder::new(Exclusion::default(), true);
         let set = json!({
             "metadata": {"name": "a", "uid": "u", "generation": 2},
             "spec": {"selector": {"matchLabels": {"app": "web"}}, "containers": [{"name": "c", "image": "i"}]},
         });
-        let world = ReadModel::of(&feed);
-        feed.collections.sets.apply(&serde_json::from_value(set).unwrap());
-        feed.publish(&world.snapshot);
+        let model = ReadModel::of(&builder);
+        builder.collections.sets.apply(&serde_json::from_value(set).unwrap());
+        builder.publish(&model.snapshot);
         let service = service_fn(move |request: Request<Body>| {
             let configuration = json!({"metadata": {"name": "outrider-mutating"}, "webhooks": entries});
             let is_of_slices = request.uri().path().contains("endpointslices");
@@ -311,7 +311,7 @@ mod tests {
             async move { Ok::<_, Infallible>(http::Response::new(http_body_util::Full::new(Bytes::from(body)))) }
         });
         let replicas = Replicas::new(Client::new(service, "default"), Own::default());
-        replicas.knowledge(&world.sets.get("a").unwrap(), &world).await
+        replicas.knowledge(&model.sets.get("a").unwrap(), &model).await
     }
 
     #[tokio::test]

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::answers::{NoAnswer, in_time, said};
 use crate::field_managers::{SIDECARSET, patching, posting};
 use crate::names::APP;
-use crate::sidecarset::controller::history::{Kept, Step, step, too_many};
+use crate::sidecarset::controller::history::{HistoryStep, Kept, step, too_many};
 use crate::sidecarset::controller::locks::locked;
 use crate::watch::lenient::Lenient;
 use crate::watch::revision::RevisionResource;
@@ -139,8 +139,8 @@ impl Revisions {
         let mut kept = self.list(&record.uid).await?;
         let name = &done.newest;
         match step(&kept, name) {
-            Step::Nothing => {}
-            Step::Create(number) => {
+            HistoryStep::Nothing => {}
+            HistoryStep::Create(number) => {
                 let revision = revision(record, set, done, number, self.namespace());
                 match self.creating.create(&posting(SIDECARSET), &revision).await {
                     Ok(_) => {
@@ -153,7 +153,7 @@ impl Revisions {
                     Err(error) => return Err(error.into()),
                 }
             }
-            Step::Renumber(number) => {
+            HistoryStep::Renumber(number) => {
                 self.patch(name, &json!({"revision": number})).await?;
                 kept.iter_mut().filter(|revision| revision.name == *name).for_each(|revision| revision.number = number);
             }

@@ -10,7 +10,7 @@ use crate::sidecarset::controller::bar::Barred;
 use crate::sidecarset::controller::budgets::DisruptionBudgets;
 use crate::sidecarset::controller::change::PodChanger;
 use crate::sidecarset::controller::evictions::Evictions;
-use crate::sidecarset::controller::ledger::Ledger;
+use crate::sidecarset::controller::expectations::Expectations;
 use crate::sidecarset::controller::locks::locked;
 use crate::sidecarset::controller::members::{Member, Members};
 use crate::sidecarset::controller::memory::Memory;
@@ -92,7 +92,7 @@ pub struct Rollouts {
     pub(super) pods: Arc<Mutex<PodIndex>>,
     // Held from reading what budgets allow until it is taken.
     budgets: tokio::sync::Mutex<DisruptionBudgets>,
-    pub(super) ledger: Mutex<Ledger>,
+    pub(super) expectations: Mutex<Expectations>,
     pub(super) evictions: Mutex<Evictions>,
     sets: Mutex<BTreeMap<Arc<str>, OfSet>>,
 }
@@ -127,7 +127,7 @@ impl Rollouts {
             changer: PodChanger::new(client.clone(), evicting),
             pods,
             budgets: tokio::sync::Mutex::new(DisruptionBudgets::new(client)),
-            ledger: Mutex::default(),
+            expectations: Mutex::default(),
             evictions: Mutex::new(Evictions::new(Instant::now())),
             sets: Mutex::default(),
         }
@@ -177,7 +177,7 @@ impl Rollouts {
         locked(&self.sets).entry(set.name.as_str().into()).or_default().strategy(set)
     }
 
-    /// The next pods, entered in the ledger.
+    /// The next pods, entered in the expectations.
     ///
     /// # Errors
     /// Why the disruption budgets are not known.
@@ -207,14 +207,14 @@ impl Rollouts {
     fn nothing_to_do(&self, rollout: Rollout<'_>, strategy: &Strategy, memory: &Mutex<Memory>) -> Option<Next> {
         let (none, now) = (Disruptions::default(), Instant::now());
         let (pods, mut memory) = (locked(&self.pods), locked(memory));
-        let (ledger, mut evictions) = (locked(&self.ledger), locked(&self.evictions));
+        let (expectations, mut evictions) = (locked(&self.expectations), locked(&self.evictions));
         let members = rollout.members.all();
         memory.prune(rollout.form(), &members, rollout.snapshot);
         evictions.update(rollout.set, strategy.evicts(), &pods, now);
         let hold = hold(rollout, strategy, &members, &pods, &mut evictions);
         let vacancies = evictions.vacancies(rollout.set, &pods, now);
         drop(pods);
-        let states = States::of(rollout, strategy, &members, (&mut memory, &ledger), hold, &evictions);
+        let states = States::of(rollout, strategy, &members, (&mut memory, &expectations), hold, &evictions);
         let Plan { update, waits } = plan(&states.pods, &vacancies, strategy, none.beyond(std::iter::empty()));
         let untold =
             if strategy.evicts() { untold(rollout.set, &members, &memory, &evictions, MOST) } else { Vec::new() };
@@ -224,7 +224,7 @@ impl Rollouts {
         })
     }
 
-    /// The next pods within these budgets, entered in the ledger.
+    /// The next pods within these budgets, entered in the expectations.
     fn plan_within(
         &self,
         rollout: Rollout<'_>,
@@ -234,12 +234,12 @@ impl Rollouts {
     ) -> Next {
         let now = Instant::now();
         let (pods, mut memory) = (locked(&self.pods), locked(memory));
-        let (mut ledger, mut evictions) = (locked(&self.ledger), locked(&self.evictions));
-        // The ledger forgets what these records show, so the plan has to be made from the same ones.
+        let (mut expectations, mut evictions) = (locked(&self.expectations), locked(&self.evictions));
+        // The expectations forget what these records show, so the plan has to be made from the same ones.
         let members = current(rollout, &pods);
-        ledger.prune(&pods, now);
+        expectations.prune(&pods, now);
         evictions.update(rollout.set, strategy.evicts(), &pods, now);
-        let in_flight = ledger.in_flight(&pods).map(|(key, pod)| Disrupted {
+        let in_flight = expectations.in_flight(&pods).map(|(key, pod)| Disrupted {
             namespace: &key.namespace,
             labels: &pod.labels,
             some_left_out: pod.some_left_out,
@@ -249,7 +249,7 @@ impl Rollouts {
         let vacancies = evictions.vacancies(rollout.set, &pods, now);
         // The plan is of these records, and the watch waits for the index.
         drop(pods);
-        let states = States::of(rollout, strategy, &members, (&mut memory, &ledger), hold, &evictions);
+        let states = States::of(rollout, strategy, &members, (&mut memory, &expectations), hold, &evictions);
         let Plan { update, waits } = plan(&states.pods, &vacancies, strategy, left);
         let waits = if update.len() > MOST { Waits::Nothing } else { states.waits(waits, !vacancies.is_empty()) };
         let chosen = |at: usize| {
@@ -261,7 +261,7 @@ impl Rollouts {
         };
         let update: Vec<Chosen> = update.into_iter().take(MOST).filter_map(chosen).collect();
         for Chosen { member, takes_place, .. } in &update {
-            ledger.enter(&member.0, member.1.facts.uid, rollout.form(), *takes_place, now);
+            expectations.enter(&member.0, member.1.facts.uid, rollout.form(), *takes_place, now);
         }
         let untold =
             if strategy.evicts() { untold(rollout.set, &members, &memory, &evictions, MOST) } else { Vec::new() };
@@ -272,12 +272,12 @@ impl Rollouts {
     /// planned any more is left out.
     fn begin(&self, Rollout { set, .. }: Rollout<'_>, next: &mut Next) {
         let (pods, now) = (locked(&self.pods), Instant::now());
-        let (mut ledger, mut evictions) = (locked(&self.ledger), locked(&self.evictions));
+        let (mut expectations, mut evictions) = (locked(&self.expectations), locked(&self.evictions));
         let mut noted = HashSet::new();
         next.update.retain(|Chosen { member, takes_place, is_evicted, .. }| {
             let stays = !is_evicted || evictions.begin(set, member, *takes_place, (&*pods, &mut noted), now);
             if !stays {
-                ledger.strike(&member.0, &set.name);
+                expectations.strike(&member.0, &set.name);
             }
             stays
         });

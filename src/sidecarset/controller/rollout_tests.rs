@@ -316,8 +316,8 @@ async fn the_plan_is_made_from_the_records_that_the_ledger_is_compared_with() {
         locked(&stage.pods).update(&PodKey::of(&pod), PodRecord::of(&pod, &wanted(&["a", "b"])));
     };
     let touched = {
-        let (pods, ledger) = (locked(&stage.pods), locked(&stage.rollouts.ledger));
-        ledger.in_flight(&pods).next().unwrap().0.name.to_string()
+        let (pods, expectations) = (locked(&stage.pods), locked(&stage.rollouts.expectations));
+        expectations.in_flight(&pods).next().unwrap().0.name.to_string()
     };
     shown(&touched, &set.hash);
     let free = members.carrying.iter().find(|(key, _)| *key.name != *touched).unwrap().0.name.clone();
@@ -358,11 +358,11 @@ async fn changed_under(policy: &str, partition: &str) -> Vec<usize> {
     });
     let stage = Stage { snapshot: snapshot([set(&spec)], &json!({})), ..Stage::new(40, 100, StatusCode::OK) };
     stage.run("a", || true).await;
-    let ledger = locked(&stage.rollouts.ledger);
+    let expectations = locked(&stage.rollouts.expectations);
     let is_changed = |n: &usize| {
         let key = PodKey::of(&pod(&format!("p{n}"), "web", &[], true));
         let pods = locked(&stage.pods);
-        ledger.given(&key, pods.get(&key).unwrap().facts.uid, "a", Instant::now()).is_some()
+        expectations.given(&key, pods.get(&key).unwrap().facts.uid, "a", Instant::now()).is_some()
     };
     (0..40).filter(is_changed).collect()
 }

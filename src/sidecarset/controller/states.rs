@@ -8,8 +8,8 @@ use engine::sidecarset::compiled::CompiledSet;
 
 use crate::sidecarset::controller::bar::Allowance;
 use crate::sidecarset::controller::evictions::Evictions;
+use crate::sidecarset::controller::expectations::Expectations;
 use crate::sidecarset::controller::facts::PodFacts;
-use crate::sidecarset::controller::ledger::Ledger;
 use crate::sidecarset::controller::members::Member;
 use crate::sidecarset::controller::memory::Memory;
 use crate::sidecarset::controller::pods::{PodIndex, PodKey};
@@ -48,19 +48,19 @@ impl<'m> States<'m> {
         rollout: Rollout<'_>,
         strategy: &Strategy,
         members: &'m [Member],
-        (memory, ledger): (&mut Memory, &Ledger),
+        (memory, expectations): (&mut Memory, &Expectations),
         hold: Hold,
         evictions: &Evictions,
     ) -> Self {
         let now = Instant::now();
-        let state = |member| memory.state(rollout.form(), member, ledger, now);
+        let state = |member| memory.state(rollout.form(), member, expectations, now);
         let mut pods: Vec<_> = members.iter().map(state).collect();
         let leaving = evictions.leaving();
         for (state, _) in pods.iter_mut().zip(members).filter(|(_, (_, pod))| leaving.contains(&pod.facts.uid)) {
             // In the budgets it counts as the place that it leaves.
             (state.form, state.is_ready, state.is_touched) = (Form::Updated, false, false);
         }
-        memory.note_in_flight(&rollout.set.name, members, &mut pods, ledger, now);
+        memory.note_in_flight(&rollout.set.name, members, &mut pods, expectations, now);
         for (state, (_, pod)) in pods.iter_mut().zip(members) {
             if is_held_back(rollout.set, pod) && !matches!(state.form, Form::Updated | Form::OpenKruise) {
                 state.form = Form::HeldBack;

@@ -62,7 +62,7 @@ pub fn condition(pod: &Value, set: &str, why: Option<&str>, now: Timestamp) -> O
     let mut sets = before.map(texts).unwrap_or_default();
     match why {
         Some(why) => {
-            let why: String = why.chars().take(WHY_MAX).collect();
+            let why = admission::bounded::first_chars(why, WHY_MAX).to_owned();
             if sets.get(set) == Some(&why) || (sets.len() >= NAMED_MAX && !sets.contains_key(set)) {
                 return None;
             }

@@ -36,90 +36,90 @@ type Sets = BTreeSet<Arc<str>>;
 /// Sets come in bursts, and a list of all pods is not cheap.
 const READ_AGAIN_AFTER: Duration = Duration::from_secs(10);
 
-/// Keeps the index of the pods of `api` and the census, and adds to the queue every set that an event concerns. `listed` is cancelled
+/// Keeps the index of the pods of `api` and the metric of their states, and adds to the queue every set that an event concerns. `listed` is cancelled
 /// when all pods are known. Does not end.
 pub async fn run(
     api: Api<WatchedPod>,
-    world: &ReadModel,
+    model: &ReadModel,
     pods: &Mutex<PodIndex>,
     mut coverage: Receiver<Coverage>,
     queue: &Queue<Arc<str>>,
-    census: PodStateMetric,
+    metric: PodStateMetric,
     listed: CancellationToken,
 ) {
-    let (mut changes, mut publications) = (world.changes(), world.publications());
-    let mut intake = EventHandler::new(pods, census, world);
-    add_all(queue, intake.sets_are());
-    let watch = || world.ungated.counting("pods".into(), events(api.clone(), watch_config()));
+    let (mut changes, mut publications) = (model.changes(), model.publications());
+    let mut handler = PodEventHandler::new(pods, metric, model);
+    add_all(queue, handler.sets_are());
+    let watch = || model.ungated.counting("pods".into(), events(api.clone(), watch_config()));
     let mut pod_events = pin!(watch());
     loop {
-        let is_countable = intake.all_listed && world.is_published();
+        let is_countable = handler.all_listed && model.is_published();
         let touched = tokio::select! {
-            Some(event) = pod_events.next() => intake.pod(event),
-            Ok(()) = coverage.changed() => all_sets(world),
-            Ok(()) = publications.changed() => intake.published(),
-            () = intake.census.due(), if is_countable => {
-                intake.census.take(pods, &world.snapshot.load_full()).await;
+            Some(event) = pod_events.next() => handler.pod(event),
+            Ok(()) = coverage.changed() => all_sets(model),
+            Ok(()) = publications.changed() => handler.published(),
+            () = handler.metric.due(), if is_countable => {
+                handler.metric.take(pods, &model.snapshot.load_full()).await;
                 Sets::new()
             }
-            () = until(intake.read_again_at) => {
-                intake.read_again_at = None;
+            () = until(handler.read_again_at) => {
+                handler.read_again_at = None;
                 pod_events.set(watch());
                 Sets::new()
             }
             change = changes.recv() => match change {
-                Ok(Change::Set(name)) => intake.set(name),
-                Ok(Change::Namespace(name)) => intake.namespace(&name),
-                Err(RecvError::Lagged(_)) => intake.sets_are(),
+                Ok(Change::Set(name)) => handler.set(name),
+                Ok(Change::Namespace(name)) => handler.namespace(&name),
+                Err(RecvError::Lagged(_)) => handler.sets_are(),
                 // The read model is gone with the process.
                 Err(RecvError::Closed) => return,
             },
         };
         add_all(queue, touched);
-        if intake.all_listed {
+        if handler.all_listed {
             listed.cancel();
         }
     }
 }
 
 /// The names of all sets.
-pub fn all_sets(world: &ReadModel) -> Sets {
-    world.sets.names()
+pub fn all_sets(model: &ReadModel) -> Sets {
+    model.sets.names()
 }
 
-struct EventHandler<'a> {
+struct PodEventHandler<'a> {
     pods: &'a Mutex<PodIndex>,
     relist: Relist<PodKey>,
     all_listed: bool,
-    census: PodStateMetric,
-    world: &'a ReadModel,
+    metric: PodStateMetric,
+    model: &'a ReadModel,
     wanted: Wanted,
     // By which the labels that are wanted were found.
     sets: Arc<SetIndex>,
     // When to list all pods anew: what was left out of some may be wanted by now.
     read_again_at: Option<Instant>,
-    trouble: LogThrottle,
+    throttle: LogThrottle,
     clipping: LogThrottle,
 }
 
-impl<'a> EventHandler<'a> {
-    fn new(pods: &'a Mutex<PodIndex>, census: PodStateMetric, world: &'a ReadModel) -> Self {
+impl<'a> PodEventHandler<'a> {
+    fn new(pods: &'a Mutex<PodIndex>, metric: PodStateMetric, model: &'a ReadModel) -> Self {
         Self {
             pods,
             relist: Relist::default(),
             all_listed: false,
-            census,
-            world,
+            metric,
+            model,
             wanted: Wanted::default(),
             sets: Arc::default(),
             read_again_at: None,
-            trouble: LogThrottle::default(),
+            throttle: LogThrottle::default(),
             clipping: LogThrottle::default(),
         }
     }
 }
 
-impl EventHandler<'_> {
+impl PodEventHandler<'_> {
     fn index(&self) -> MutexGuard<'_, PodIndex> {
         locked(self.pods)
     }
@@ -127,7 +127,7 @@ impl EventHandler<'_> {
     /// The sets that a change of a namespace concerns. The snapshot, by which they are counted, has it.
     fn namespace(&self, name: &str) -> Sets {
         let index = self.index();
-        let snapshot = self.world.snapshot.load();
+        let snapshot = self.model.snapshot.load();
         let lacking = index.of_namespace(name).flat_map(|pod| missing(name, pod, &snapshot)).map(Arc::from);
         let mut touched: Sets = index.sets_in(name).into_iter().chain(lacking).collect();
         drop(index);
@@ -136,16 +136,16 @@ impl EventHandler<'_> {
             let status = set.status.as_ref();
             status.and_then(|status| status.uninjected_pods).is_some_and(|pods| pods > 0)
         };
-        touched.extend(self.world.sets.all().iter().filter(|set| counted(set)).map(|set| Arc::from(set.name.as_str())));
+        touched.extend(self.model.sets.all().iter().filter(|set| counted(set)).map(|set| Arc::from(set.name.as_str())));
         touched
     }
 
     /// There is a new snapshot. Returns the sets that are in conflict with another while sets are others than before: that one may be
     /// gone. Which sets it concerns else, changes say.
     fn published(&mut self) -> Sets {
-        self.census.sets_changed();
+        self.metric.sets_changed();
         let before = Arc::clone(&self.sets);
-        if Arc::ptr_eq(&before, &self.world.snapshot.load().sets) {
+        if Arc::ptr_eq(&before, &self.model.snapshot.load().sets) {
             return Sets::new();
         }
         self.sets_are();
@@ -154,12 +154,12 @@ impl EventHandler<'_> {
             return Sets::new();
         }
         let in_conflict = |set: &Arc<SetRecord>| has_conflict(set.status.as_ref());
-        self.world.sets.all().into_iter().filter(in_conflict).map(|set| Arc::from(set.name.as_str())).collect()
+        self.model.sets.all().into_iter().filter(in_conflict).map(|set| Arc::from(set.name.as_str())).collect()
     }
 
     /// A set appeared, changed or went; returns the sets that this concerns.
     fn set(&mut self, name: Arc<str>) -> Sets {
-        if self.wanted.sets.contains(&name) != self.world.sets.get(&name).is_some() {
+        if self.wanted.sets.contains(&name) != self.model.sets.get(&name).is_some() {
             self.sets_are();
         }
         Sets::from([name])
@@ -167,8 +167,8 @@ impl EventHandler<'_> {
 
     /// Takes in which sets there are, and returns them all.
     fn sets_are(&mut self) -> Sets {
-        let snapshot = self.world.snapshot.load();
-        let wanted = Wanted::of(&self.world.sets, &snapshot);
+        let snapshot = self.model.snapshot.load();
+        let wanted = Wanted::of(&self.model.sets, &snapshot);
         self.sets = Arc::clone(&snapshot.sets);
         if wanted != self.wanted {
             let mut index = self.index();
@@ -185,7 +185,7 @@ impl EventHandler<'_> {
 
     /// Takes in an event; returns the sets that it concerns.
     fn pod(&mut self, event: Result<Event<WatchedPod>, watcher::Error>) -> Sets {
-        report(&event, &mut self.trouble);
+        report(&event, &mut self.throttle);
         match event {
             Ok(Event::Init) => {
                 self.relist.begin();
@@ -229,11 +229,11 @@ impl EventHandler<'_> {
     }
 
     fn update(&mut self, key: &PodKey, record: Option<PodRecord>) -> Sets {
-        self.census.pod(key, record.as_ref(), &self.world.snapshot.load());
+        self.metric.pod(key, record.as_ref(), &self.model.snapshot.load());
         let mut index = locked(self.pods);
-        let snapshot = self.world.snapshot.load();
+        let snapshot = self.model.snapshot.load();
         let touched = index.update_by(key, record, &snapshot);
-        self.census.clipped(index.clipped());
+        self.metric.clipped(index.clipped());
         touched
     }
 }
@@ -247,13 +247,13 @@ mod tests {
     use engine::snapshot::builder::SnapshotBuilder;
 
     /// A snapshot builder of these sets, and a read model that it publishes to.
-    fn world(sets: &[&str]) -> (SnapshotBuilder, ReadModel) {
-        let mut feed = SnapshotBuilder::new(Exclusion::default(), true);
+    fn model(sets: &[&str]) -> (SnapshotBuilder, ReadModel) {
+        let mut builder = SnapshotBuilder::new(Exclusion::default(), true);
         for set in sets {
-            apply(&mut feed, set);
+            apply(&mut builder, set);
         }
-        let world = ReadModel::of(&feed);
-        (feed, world)
+        let model = ReadModel::of(&builder);
+        (builder, model)
     }
 
     fn object(set: &str, generation: i64) -> serde_json::Value {
@@ -263,14 +263,14 @@ mod tests {
         })
     }
 
-    fn apply(feed: &mut SnapshotBuilder, set: &str) {
-        feed.collections.sets.apply(&serde_json::from_value(object(set, 1)).unwrap());
+    fn apply(builder: &mut SnapshotBuilder, set: &str) {
+        builder.collections.sets.apply(&serde_json::from_value(object(set, 1)).unwrap());
     }
 
-    fn intake<'a>(pods: &'a Mutex<PodIndex>, world: &'a ReadModel) -> EventHandler<'a> {
-        let mut intake = EventHandler::new(pods, PodStateMetric::new(Metrics::new(Freshness::default())), world);
-        intake.sets_are();
-        intake
+    fn handler<'a>(pods: &'a Mutex<PodIndex>, model: &'a ReadModel) -> PodEventHandler<'a> {
+        let mut handler = PodEventHandler::new(pods, PodStateMetric::new(Metrics::new(Freshness::default())), model);
+        handler.sets_are();
+        handler
     }
 
     fn sets(sets: &Sets) -> Vec<&str> {
@@ -279,99 +279,99 @@ mod tests {
 
     #[test]
     fn pods_that_vanished_while_the_watch_was_away_touch_their_sets() {
-        let (pods, (_feed, world)) = (Mutex::default(), world(&["a", "b"]));
-        let mut intake = intake(&pods, &world);
+        let (pods, (_builder, model)) = (Mutex::default(), model(&["a", "b"]));
+        let mut handler = handler(&pods, &model);
         let first = pod("p", "web", &[("a", "1")], true);
         let second = pod("q", "web", &[("b", "1")], true);
-        intake.pod(Ok(Event::Init));
-        assert_eq!(sets(&intake.pod(Ok(Event::InitApply(first)))), ["a"]);
-        assert_eq!(sets(&intake.pod(Ok(Event::InitApply(second.clone())))), ["b"]);
-        assert!(!intake.all_listed);
-        intake.pod(Ok(Event::InitDone));
-        assert!(intake.all_listed);
+        handler.pod(Ok(Event::Init));
+        assert_eq!(sets(&handler.pod(Ok(Event::InitApply(first)))), ["a"]);
+        assert_eq!(sets(&handler.pod(Ok(Event::InitApply(second.clone())))), ["b"]);
+        assert!(!handler.all_listed);
+        handler.pod(Ok(Event::InitDone));
+        assert!(handler.all_listed);
 
-        intake.pod(Ok(Event::Init));
-        assert!(intake.pod(Ok(Event::InitApply(second))).is_empty());
-        assert_eq!(sets(&intake.pod(Ok(Event::InitDone))), ["a"]);
-        assert_eq!(intake.index().carrying("a").count(), 0);
-        assert_eq!(intake.index().carrying("b").count(), 1);
+        handler.pod(Ok(Event::Init));
+        assert!(handler.pod(Ok(Event::InitApply(second))).is_empty());
+        assert_eq!(sets(&handler.pod(Ok(Event::InitDone))), ["a"]);
+        assert_eq!(handler.index().carrying("a").count(), 0);
+        assert_eq!(handler.index().carrying("b").count(), 1);
     }
 
     #[test]
     fn a_change_of_a_namespace_touches_the_sets_of_its_pods() {
-        let (pods, (_feed, world)) = (Mutex::default(), world(&["a", "b"]));
-        let mut intake = intake(&pods, &world);
-        intake.pod(Ok(Event::Apply(pod("p", "web", &[("a", "1")], true))));
-        assert_eq!(sets(&intake.namespace("default")), ["a"]);
-        assert!(intake.namespace("another").is_empty());
+        let (pods, (_builder, model)) = (Mutex::default(), model(&["a", "b"]));
+        let mut handler = handler(&pods, &model);
+        handler.pod(Ok(Event::Apply(pod("p", "web", &[("a", "1")], true))));
+        assert_eq!(sets(&handler.namespace("default")), ["a"]);
+        assert!(handler.namespace("another").is_empty());
     }
 
-    fn write_conflict(feed: &mut SnapshotBuilder, set: &str) {
+    fn write_conflict(builder: &mut SnapshotBuilder, set: &str) {
         let mut object = object(set, 1);
         object["status"] = serde_json::json!({"conditions": [{"type": "Conflict", "status": "True"}]});
-        feed.collections.sets.apply(&serde_json::from_value(object).unwrap());
+        builder.collections.sets.apply(&serde_json::from_value(object).unwrap());
     }
 
     #[test]
     fn sets_in_conflict_are_reconciled_once_the_snapshot_has_other_sets_and_not_for_a_status() {
-        let (pods, (mut feed, world)) = (Mutex::default(), world(&["a", "b"]));
-        let mut intake = intake(&pods, &world);
-        feed.publish(&world.snapshot);
-        assert!(intake.published().is_empty(), "none is in conflict");
-        write_conflict(&mut feed, "a");
-        assert_eq!(sets(&intake.set("a".into())), ["a"]);
-        feed.publish(&world.snapshot);
-        assert!(intake.published().is_empty(), "sets are what they were");
-        assert_eq!(sets(&intake.set("b".into())), ["b"], "its status alone");
+        let (pods, (mut builder, model)) = (Mutex::default(), model(&["a", "b"]));
+        let mut handler = handler(&pods, &model);
+        builder.publish(&model.snapshot);
+        assert!(handler.published().is_empty(), "none is in conflict");
+        write_conflict(&mut builder, "a");
+        assert_eq!(sets(&handler.set("a".into())), ["a"]);
+        builder.publish(&model.snapshot);
+        assert!(handler.published().is_empty(), "sets are what they were");
+        assert_eq!(sets(&handler.set("b".into())), ["b"], "its status alone");
 
-        feed.collections.sets.remove("b");
-        assert_eq!(sets(&intake.set("b".into())), ["b"], "the snapshot has the set still");
-        feed.publish(&world.snapshot);
-        assert_eq!(sets(&intake.published()), ["a"]);
+        builder.collections.sets.remove("b");
+        assert_eq!(sets(&handler.set("b".into())), ["b"], "the snapshot has the set still");
+        builder.publish(&model.snapshot);
+        assert_eq!(sets(&handler.published()), ["a"]);
         for (generation, expected) in [(2, 1), (2, 0)] {
-            feed.collections.sets.apply(&serde_json::from_value(object("c", generation)).unwrap());
-            feed.publish(&world.snapshot);
-            assert_eq!(intake.published().len(), expected, "generation {generation}");
+            builder.collections.sets.apply(&serde_json::from_value(object("c", generation)).unwrap());
+            builder.publish(&model.snapshot);
+            assert_eq!(handler.published().len(), expected, "generation {generation}");
         }
     }
 
     #[test]
     fn pods_without_a_set_touch_none() {
-        let (pods, (_feed, world)) = (Mutex::default(), world(&["a", "b"]));
-        let mut intake = intake(&pods, &world);
-        assert!(intake.pod(Ok(Event::Apply(pod("p", "web", &[], true)))).is_empty());
-        assert_eq!(intake.pod(Ok(Event::Delete(pod("p", "web", &[], true)))), Sets::new());
+        let (pods, (_builder, model)) = (Mutex::default(), model(&["a", "b"]));
+        let mut handler = handler(&pods, &model);
+        assert!(handler.pod(Ok(Event::Apply(pod("p", "web", &[], true)))).is_empty());
+        assert_eq!(handler.pod(Ok(Event::Delete(pod("p", "web", &[], true)))), Sets::new());
     }
 
     #[test]
     fn forged_names_touch_no_set_and_a_set_that_appears_later_finds_the_pods_that_carry_it() {
-        let (pods, (mut feed, world)) = (Mutex::default(), world(&[]));
-        let mut intake = intake(&pods, &world);
+        let (pods, (mut builder, model)) = (Mutex::default(), model(&[]));
+        let mut handler = handler(&pods, &model);
         let forged = pod("p", "web", &[("later", "1"), ("never", "1")], true);
-        assert!(intake.pod(Ok(Event::Apply(forged))).is_empty());
-        assert_eq!(intake.index().carrying("later").count(), 0);
-        apply(&mut feed, "later");
-        assert_eq!(sets(&intake.set("later".into())), ["later"]);
-        assert_eq!(intake.index().carrying("later").count(), 1);
-        assert_eq!(intake.read_again_at, None, "everything that pods say is known");
-        feed.collections.sets.remove("later");
-        intake.set("later".into());
-        assert!(intake.pod(Ok(Event::Apply(pod("p", "web", &[("later", "1")], false)))).is_empty());
+        assert!(handler.pod(Ok(Event::Apply(forged))).is_empty());
+        assert_eq!(handler.index().carrying("later").count(), 0);
+        apply(&mut builder, "later");
+        assert_eq!(sets(&handler.set("later".into())), ["later"]);
+        assert_eq!(handler.index().carrying("later").count(), 1);
+        assert_eq!(handler.read_again_at, None, "everything that pods say is known");
+        builder.collections.sets.remove("later");
+        handler.set("later".into());
+        assert!(handler.pod(Ok(Event::Apply(pod("p", "web", &[("later", "1")], false)))).is_empty());
     }
 
     #[test]
     fn pods_of_which_something_was_left_out_are_read_again_when_other_sets_exist() {
-        let (pods, (mut feed, world)) = (Mutex::default(), world(&["a"]));
-        let mut intake = intake(&pods, &world);
+        let (pods, (mut builder, model)) = (Mutex::default(), model(&["a"]));
+        let mut handler = handler(&pods, &model);
         let names: Vec<String> = (0..100).map(|n| format!("s{n:03}")).collect();
         let carried: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "1")).collect();
-        intake.pod(Ok(Event::Apply(pod("p", "web", &carried, true))));
-        assert_eq!(intake.read_again_at, None);
-        apply(&mut feed, "s099");
-        intake.set("s099".into());
-        assert!(intake.read_again_at.is_some());
-        assert_eq!(intake.index().carrying("s099").count(), 0, "it was left out");
-        assert_eq!(sets(&intake.pod(Ok(Event::InitApply(pod("p", "web", &carried, true))))), ["s099"]);
-        assert_eq!(intake.index().carrying("s099").count(), 1);
+        handler.pod(Ok(Event::Apply(pod("p", "web", &carried, true))));
+        assert_eq!(handler.read_again_at, None);
+        apply(&mut builder, "s099");
+        handler.set("s099".into());
+        assert!(handler.read_again_at.is_some());
+        assert_eq!(handler.index().carrying("s099").count(), 0, "it was left out");
+        assert_eq!(sets(&handler.pod(Ok(Event::InitApply(pod("p", "web", &carried, true))))), ["s099"]);
+        assert_eq!(handler.index().carrying("s099").count(), 1);
     }
 }

@@ -2,11 +2,11 @@
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 
-use crate::crd::schema::{Field, atomic_list, flag, int_or_string, map_of, object, open, requiring, text, word};
+use crate::crd::schema::{FieldSchema, atomic_list, flag, int_or_string, map_of, object, open, requiring, text, word};
 use engine::sidecarset::vocabulary as words;
 
 /// All of them.
-pub fn fields() -> Vec<Field> {
+pub fn fields() -> Vec<FieldSchema> {
     vec![
         ("resourceDefaults", resource_defaults()),
         ("jobPods", job_pods()),

@@ -11,8 +11,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomR
 use self::container::container;
 use self::strategy::{injection_strategy, update_strategy};
 use crate::crd::schema::{
-    Field, atomic_list, column, conditions, int32, int64, keyed_list, label_selector, object, open, requiring, root,
-    text, text_map, wide, word,
+    FieldSchema, atomic_list, column, conditions, int32, int64, keyed_list, label_selector, object, open, requiring,
+    root, text, text_map, wide, word,
 };
 use crate::crd::{Definition, Scope};
 use engine::sidecarset::api::{GROUP, KIND, PLURAL, VERSION};
@@ -132,7 +132,7 @@ fn spec_schema() -> JSONSchemaProps {
 }
 
 /// What is added to pods.
-fn added() -> [Field; 3] {
+fn added() -> [FieldSchema; 3] {
     [
         (
             "initContainers",

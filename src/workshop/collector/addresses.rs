@@ -3,7 +3,7 @@
 use kube::ResourceExt as _;
 
 use super::api::{CollectorSpec, PodAddress};
-use super::watched::{SlimPod, SlimPodStatus};
+use super::watched::{PartialPod, PartialPodStatus};
 
 /// An object must fit into one request to etcd, 1.5 MiB (`--max-request-bytes`), and there is more in it than this list.
 const MOST_BYTES: usize = 1_000_000;
@@ -23,7 +23,7 @@ pub struct PodAddresses {
 
 impl PodAddresses {
     /// Of these pods. One that has finished has given its address back: another may have it by now.
-    pub fn of<'a>(pods: impl Iterator<Item = &'a SlimPod>, spec: &CollectorSpec) -> Self {
+    pub fn of<'a>(pods: impl Iterator<Item = &'a PartialPod>, spec: &CollectorSpec) -> Self {
         let mut found = Self::default();
         let mut bytes = 0;
         for pod in pods {
@@ -45,7 +45,7 @@ impl PodAddresses {
     }
 }
 
-fn address(pod: &SlimPod, status: SlimPodStatus, include_ipv6: bool) -> Option<PodAddress> {
+fn address(pod: &PartialPod, status: PartialPodStatus, include_ipv6: bool) -> Option<PodAddress> {
     let mut ips: Vec<String> = status.pod_ips.into_iter().flatten().map(|pod_ip| pod_ip.ip).collect();
     if ips.is_empty() {
         ips.extend(status.pod_ip);
@@ -75,7 +75,7 @@ mod tests {
 
     use super::*;
 
-    fn pod(name: &str, status: &Value) -> SlimPod {
+    fn pod(name: &str, status: &Value) -> PartialPod {
         serde_json::from_value(json!({"metadata": {"name": name}, "spec": {"nodeName": "n1"}, "status": status}))
             .unwrap()
     }
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn the_list_fits_into_an_object_however_long_its_names_are() {
         let long = "p".repeat(253);
-        let pods: Vec<SlimPod> = (0..10_000).map(|_| pod(&long, &json!({"podIP": "10.0.0.1"}))).collect();
+        let pods: Vec<PartialPod> = (0..10_000).map(|_| pod(&long, &json!({"podIP": "10.0.0.1"}))).collect();
         let found = PodAddresses::of(pods.iter(), &spec(json!({"maxIPs": 10_000})));
         assert_eq!(found.listed.len() + found.left_out, 10_000);
         let bytes = json!(found.listed).to_string().len();

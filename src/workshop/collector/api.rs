@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::watch::deployment::SelectorText;
-use crate::workshop::object::{Object, Spec, at_most};
+use crate::workshop::object::{KindSpec, Object, at_most};
 
 /// API group.
 pub const GROUP: &str = concat!("collector.ip.", api_domain!());
@@ -29,7 +29,7 @@ pub const RESET_MAX_BYTES: usize = 256;
 /// Reports the addresses of pods, and counts what happens to their Deployment.
 pub type Collector = Object<CollectorSpec>;
 
-impl Spec for CollectorSpec {
+impl KindSpec for CollectorSpec {
     const GROUP: &'static str = GROUP;
     const VERSION: &'static str = VERSION;
     const API_VERSION: &'static str = concat!("collector.ip.", api_domain!(), "/v1");

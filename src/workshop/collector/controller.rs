@@ -16,11 +16,11 @@ use super::api::{Collector, CollectorStatus, DEPLOYMENT};
 use super::event_counter::{DeploymentEvent, EventCounter};
 use super::event_store::{EventStore, Followed, deployment_key};
 use super::validation::faults;
-use super::watched::SlimPod;
+use super::watched::PartialPod;
 use crate::controller::apply::{Error, request};
 use crate::controller::conditions::{Statement, whole_seconds};
 use crate::controller::{Again, Context, Key, Operator, Store, status};
-use crate::watch::deployment::SlimDeployment;
+use crate::watch::deployment::PartialDeployment;
 
 /// How long events that were missed are waited for, in seconds. The API server sends them at once.
 const CATCH_UP_SECONDS: u32 = 5;
@@ -29,11 +29,11 @@ const CATCH_UP_SECONDS: u32 = 5;
 pub fn start(context: Context) -> BoxFuture<'static, ()> {
     let client = context.client.clone();
     let mut operator = Operator::<Collector>::new(NAME, context);
-    let ledger = EventStore::default();
-    let (of_deployments, of_pods) = (ledger.clone(), ledger.clone());
+    let event_store = EventStore::default();
+    let (of_deployments, of_pods) = (event_store.clone(), event_store.clone());
     let controller = Controller {
         client,
-        ledger,
+        event_store,
         collectors: operator.objects(),
         deployments: operator.watching(None, move |old, new| of_deployments.deployment(old, new, &now())),
         pods: operator.watching(None, move |old, new| of_pods.pod(old, new)),
@@ -52,10 +52,10 @@ fn now() -> Time {
 #[derive(Clone)]
 struct Controller {
     client: Client,
-    ledger: EventStore,
+    event_store: EventStore,
     collectors: Store<Collector>,
-    deployments: Store<SlimDeployment>,
-    pods: Store<SlimPod>,
+    deployments: Store<PartialDeployment>,
+    pods: Store<PartialPod>,
 }
 
 impl Controller {
@@ -65,7 +65,7 @@ impl Controller {
         }
         let key = Key::of(collector);
         let Followed { deployment, selector, behind } =
-            self.ledger.follow(collector, &self.deployments, &self.collectors);
+            self.event_store.follow(collector, &self.deployments, &self.collectors);
         if let Some(counter) = behind {
             self.catch_up(collector, counter).await?;
         }
@@ -75,7 +75,7 @@ impl Controller {
             pods
         });
         let addresses = PodAddresses::of(pods.iter().flatten().map(AsRef::as_ref), &collector.spec);
-        let counter = self.ledger.counter(&key);
+        let counter = self.event_store.counter(&key);
         let new = status_of(collector, deployment.is_some(), addresses, counter, Timestamp::now());
         status::write(self.client.clone(), collector, collector.status.as_ref(), &new).await?;
         Ok(None)
@@ -84,20 +84,20 @@ impl Controller {
     /// Counts what happened to the Deployment while no process counted: the API server remembers it for some minutes.
     async fn catch_up(&self, collector: &Collector, mut counter: EventCounter) -> Result<(), Error> {
         let (Some(key), Some(since)) = (deployment_key(collector), counter.events.last_resource_version.clone()) else {
-            self.ledger.go_on_after_gap(collector, counter, &self.deployments, now());
+            self.event_store.go_on_after_gap(collector, counter, &self.deployments, now());
             return Ok(());
         };
         tracing::debug!(collector = ?Key::of(collector), since, "Counting what was missed");
-        let api = Api::<SlimDeployment>::namespaced(self.client.clone(), &key.namespace);
+        let api = Api::<PartialDeployment>::namespaced(self.client.clone(), &key.namespace);
         let params = WatchParams::default().fields(&format!("metadata.name={}", key.name)).timeout(CATCH_UP_SECONDS);
-        let events = match request::<SlimDeployment, _>(&key, api.watch(&params, &since)).await {
+        let events = match request::<PartialDeployment, _>(&key, api.watch(&params, &since)).await {
             // 410: it is too long ago.
             Err(error) if error.code() != Some(410) => return Err(error),
             watch => watch.ok(),
         };
         let mut events = pin!(futures::stream::iter(events).flatten());
-        let mut before: Option<SlimDeployment> = None;
-        while let Some(told) = request::<SlimDeployment, _>(&key, events.next().map(Option::transpose)).await? {
+        let mut before: Option<PartialDeployment> = None;
+        while let Some(told) = request::<PartialDeployment, _>(&key, events.next().map(Option::transpose)).await? {
             let event = match &told {
                 WatchEvent::Added(new) => DeploymentEvent::Added(new),
                 WatchEvent::Modified(new) => DeploymentEvent::Modified(before.as_ref(), new),
@@ -107,7 +107,7 @@ impl Controller {
                 WatchEvent::Error(_) => break,
             };
             counter.count(event, now());
-            if self.ledger.go_on(collector, &counter, &self.deployments) {
+            if self.event_store.go_on(collector, &counter, &self.deployments) {
                 return Ok(());
             }
             before = match told {
@@ -120,7 +120,7 @@ impl Controller {
             since,
             "The API server does not remember all changes of the Deployment; what is missing counts as one event"
         );
-        self.ledger.go_on_after_gap(collector, counter, &self.deployments, now());
+        self.event_store.go_on_after_gap(collector, counter, &self.deployments, now());
         Ok(())
     }
 }

@@ -4,15 +4,15 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{Resource as _, ResourceExt};
 
 use super::api::{CollectorSpec, CollectorStatus, EventCount, LastOperation};
-use crate::watch::deployment::SlimDeployment;
+use crate::watch::deployment::PartialDeployment;
 
 /// What a watch reports of a Deployment.
 #[derive(Debug, Clone, Copy)]
 pub enum DeploymentEvent<'a> {
     /// It is there, and was not.
-    Added(&'a SlimDeployment),
+    Added(&'a PartialDeployment),
     /// It changed. What it was before is not known after a pause of the watch.
-    Modified(Option<&'a SlimDeployment>, &'a SlimDeployment),
+    Modified(Option<&'a PartialDeployment>, &'a PartialDeployment),
     /// It is gone.
     Deleted,
 }
@@ -28,7 +28,7 @@ pub struct EventCounter {
 
 impl EventCounter {
     /// A count that begins with the Deployment as it is: what it was before is no event.
-    pub fn begin(name: &str, spec: &CollectorSpec, deployment: Option<&SlimDeployment>) -> Self {
+    pub fn begin(name: &str, spec: &CollectorSpec, deployment: Option<&PartialDeployment>) -> Self {
         let events = EventCount {
             deployment: name.to_owned(),
             reset: spec.reset.clone(),
@@ -44,7 +44,7 @@ impl EventCounter {
     }
 
     /// Whether all is counted until the Deployment became as it is.
-    pub fn is_up_to(&self, deployment: Option<&SlimDeployment>) -> bool {
+    pub fn is_up_to(&self, deployment: Option<&PartialDeployment>) -> bool {
         self.events.last_resource_version == version(deployment)
     }
 
@@ -96,20 +96,20 @@ impl EventCounter {
     }
 }
 
-fn version(deployment: Option<&SlimDeployment>) -> Option<String> {
+fn version(deployment: Option<&PartialDeployment>) -> Option<String> {
     deployment.and_then(ResourceExt::resource_version)
 }
 
-fn replicas(deployment: &SlimDeployment) -> i32 {
+fn replicas(deployment: &PartialDeployment) -> i32 {
     deployment.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1)
 }
 
-fn strategy(deployment: &SlimDeployment) -> &str {
+fn strategy(deployment: &PartialDeployment) -> &str {
     let strategy = deployment.spec.as_ref().and_then(|spec| spec.strategy.as_ref());
     strategy.and_then(|strategy| strategy.type_.as_deref()).unwrap_or("RollingUpdate")
 }
 
-fn changed(old: &SlimDeployment, new: &SlimDeployment) -> String {
+fn changed(old: &PartialDeployment, new: &PartialDeployment) -> String {
     let mut changes = Vec::new();
     if replicas(old) != replicas(new) {
         changes.push(format!("replicas {} -> {}", replicas(old), replicas(new)));
@@ -121,7 +121,7 @@ fn changed(old: &SlimDeployment, new: &SlimDeployment) -> String {
 }
 
 /// As `DeploymentComplete` of k8s.io/kubernetes/pkg/controller/deployment/util.
-fn is_complete(deployment: &SlimDeployment) -> bool {
+fn is_complete(deployment: &PartialDeployment) -> bool {
     let status = deployment.status.clone().unwrap_or_default();
     let wanted = replicas(deployment);
     let counts = [status.replicas, status.updated_replicas, status.available_replicas];
@@ -142,7 +142,7 @@ mod tests {
 
     /// A Deployment of three replicas with this version, generation and number of available replicas, and these fields of its
     /// spec.
-    fn deployment(version: &str, generation: i64, available: i32, spec: &Value) -> SlimDeployment {
+    fn deployment(version: &str, generation: i64, available: i32, spec: &Value) -> PartialDeployment {
         let status = json!({"observedGeneration": generation, "replicas": 3, "updatedReplicas": 3, "availableReplicas": available});
         let mut object = json!({"metadata": {"name": "web", "resourceVersion": version, "generation": generation},
             "spec": {"replicas": 3}, "status": status});
@@ -150,7 +150,7 @@ mod tests {
         serde_json::from_value(object).unwrap()
     }
 
-    fn begin(deployment: Option<&SlimDeployment>) -> EventCounter {
+    fn begin(deployment: Option<&PartialDeployment>) -> EventCounter {
         EventCounter::begin("web", &CollectorSpec::default(), deployment)
     }
 

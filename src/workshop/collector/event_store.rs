@@ -9,9 +9,9 @@ use kube::ResourceExt as _;
 
 use super::api::Collector;
 use super::event_counter::{DeploymentEvent, EventCounter};
-use super::watched::SlimPod;
+use super::watched::PartialPod;
 use crate::controller::{Key, Store};
-use crate::watch::deployment::SlimDeployment;
+use crate::watch::deployment::PartialDeployment;
 
 /// Clones share their content.
 ///
@@ -19,10 +19,10 @@ use crate::watch::deployment::SlimDeployment;
 /// is in the store already: a count that begins here with a Deployment from the store loses no event, and
 /// [`EventCounter::count`] recognizes the one that is reported late.
 #[derive(Clone, Default)]
-pub struct EventStore(Arc<Mutex<BTreeMap<Key, Entry>>>);
+pub struct EventStore(Arc<Mutex<BTreeMap<Key, CollectorRecord>>>);
 
 #[derive(Default)]
-struct Entry {
+struct CollectorRecord {
     uid: Option<String>,
     deployment: Option<String>,
     selector: Option<Selector>,
@@ -30,9 +30,9 @@ struct Entry {
     counter: Option<EventCounter>,
 }
 
-impl Entry {
+impl CollectorRecord {
     /// Starts a count of what is wanted if there is none, or returns the stored one, which is behind.
-    fn begin_count(&mut self, collector: &Collector, deployment: Option<&SlimDeployment>) -> Option<EventCounter> {
+    fn begin_count(&mut self, collector: &Collector, deployment: Option<&PartialDeployment>) -> Option<EventCounter> {
         let spec = &collector.spec;
         let Some(name) = spec.deployment() else {
             self.counter = None;
@@ -51,7 +51,7 @@ impl Entry {
         None
     }
 
-    fn selects(&self, pod: &SlimPod) -> bool {
+    fn selects(&self, pod: &PartialPod) -> bool {
         self.selector.as_ref().is_some_and(|selector| selector.matches(pod.labels()))
     }
 }
@@ -59,7 +59,7 @@ impl Entry {
 /// The Deployment of a Collector, and the count of its events.
 pub struct Followed {
     /// As it is now; none while there is none.
-    pub deployment: Option<Arc<SlimDeployment>>,
+    pub deployment: Option<Arc<PartialDeployment>>,
     /// Selects the pods.
     pub selector: Option<Selector>,
     /// A count that has to be brought up to date, with [`EventStore::go_on`].
@@ -67,7 +67,7 @@ pub struct Followed {
 }
 
 impl EventStore {
-    fn entries(&self) -> MutexGuard<'_, BTreeMap<Key, Entry>> {
+    fn entries(&self) -> MutexGuard<'_, BTreeMap<Key, CollectorRecord>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -75,7 +75,7 @@ impl EventStore {
     pub fn follow(
         &self,
         collector: &Collector,
-        deployments: &Store<SlimDeployment>,
+        deployments: &Store<PartialDeployment>,
         collectors: &Store<Collector>,
     ) -> Followed {
         let (key, spec) = (Key::of(collector), &collector.spec);
@@ -86,7 +86,7 @@ impl EventStore {
         }
         let entry = entries.entry(key).or_default();
         if entry.uid != collector.metadata.uid {
-            *entry = Entry { uid: collector.metadata.uid.clone(), ..Entry::default() };
+            *entry = CollectorRecord { uid: collector.metadata.uid.clone(), ..CollectorRecord::default() };
         }
         let deployment = target(collector, deployments);
         let of_deployment = || deployment.as_ref()?.spec.as_ref()?.selector.clone();
@@ -99,7 +99,7 @@ impl EventStore {
     }
 
     /// Counts on from here if the count has reached the Deployment as it is. Says whether it has.
-    pub fn go_on(&self, collector: &Collector, counter: &EventCounter, deployments: &Store<SlimDeployment>) -> bool {
+    pub fn go_on(&self, collector: &Collector, counter: &EventCounter, deployments: &Store<PartialDeployment>) -> bool {
         let mut entries = self.entries();
         let deployment = target(collector, deployments);
         let up_to_date = counter.is_up_to(deployment.as_deref());
@@ -114,7 +114,7 @@ impl EventStore {
         &self,
         collector: &Collector,
         mut counter: EventCounter,
-        deployments: &Store<SlimDeployment>,
+        deployments: &Store<PartialDeployment>,
         now: Time,
     ) {
         let mut entries = self.entries();
@@ -138,7 +138,7 @@ impl EventStore {
     }
 
     /// Counts an event of a Deployment; gives the Collectors that it concerns.
-    pub fn deployment(&self, old: Option<&SlimDeployment>, new: Option<&SlimDeployment>, now: &Time) -> Vec<Key> {
+    pub fn deployment(&self, old: Option<&PartialDeployment>, new: Option<&PartialDeployment>, now: &Time) -> Vec<Key> {
         let (Some(any), event) = (new.or(old), event(old, new)) else { return Vec::new() };
         let key = Key::of(any);
         let mut entries = self.entries();
@@ -155,7 +155,7 @@ impl EventStore {
     }
 
     /// The Collectors that mean a pod by the labels that it has or had.
-    pub fn pod(&self, old: Option<&SlimPod>, new: Option<&SlimPod>) -> Vec<Key> {
+    pub fn pod(&self, old: Option<&PartialPod>, new: Option<&PartialPod>) -> Vec<Key> {
         let Some(any) = new.or(old) else { return Vec::new() };
         let namespace = any.namespace().unwrap_or_default();
         let mut entries = self.entries();
@@ -165,7 +165,7 @@ impl EventStore {
     }
 }
 
-fn event<'a>(old: Option<&'a SlimDeployment>, new: Option<&'a SlimDeployment>) -> DeploymentEvent<'a> {
+fn event<'a>(old: Option<&'a PartialDeployment>, new: Option<&'a PartialDeployment>) -> DeploymentEvent<'a> {
     match (old, new) {
         (_, None) => DeploymentEvent::Deleted,
         (None, Some(new)) => DeploymentEvent::Added(new),
@@ -174,14 +174,14 @@ fn event<'a>(old: Option<&'a SlimDeployment>, new: Option<&'a SlimDeployment>) -
 }
 
 fn in_namespace<'a>(
-    entries: &'a mut BTreeMap<Key, Entry>,
+    entries: &'a mut BTreeMap<Key, CollectorRecord>,
     namespace: &'a str,
-) -> impl Iterator<Item = (&'a Key, &'a mut Entry)> {
+) -> impl Iterator<Item = (&'a Key, &'a mut CollectorRecord)> {
     let first = Key { namespace: namespace.to_owned(), name: String::new() };
     entries.range_mut(first..).take_while(move |(key, _)| key.namespace == namespace)
 }
 
-fn target(collector: &Collector, deployments: &Store<SlimDeployment>) -> Option<Arc<SlimDeployment>> {
+fn target(collector: &Collector, deployments: &Store<PartialDeployment>) -> Option<Arc<PartialDeployment>> {
     deployments.get(&deployment_key(collector)?)
 }
 

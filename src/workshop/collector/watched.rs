@@ -7,12 +7,12 @@ use crate::watch::partial::Partial;
 use crate::workshop::object::at_most;
 
 /// A pod. Every pod of the cluster is watched, as a Collector may mean any.
-pub type SlimPod = Partial<Pod, SlimPodSpec, SlimPodStatus>;
+pub type PartialPod = Partial<Pod, PartialPodSpec, PartialPodStatus>;
 
 /// Where a pod runs.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct SlimPodSpec {
+pub struct PartialPodSpec {
     /// Name of its node.
     pub node_name: Option<String>,
 }
@@ -20,7 +20,7 @@ pub struct SlimPodSpec {
 /// Addresses of a pod and how it does.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub struct SlimPodStatus {
+pub struct PartialPodStatus {
     /// Whether it has ended.
     #[serde(rename = "phase", deserialize_with = "is_finished")]
     pub finished: bool,

@@ -9,9 +9,9 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde::{Deserialize, Serialize};
 
-use super::template::Template;
+use super::template::RawTemplate;
 use super::vocabulary::WAIT_FOR_ACTIVE_JOBS;
-use crate::workshop::object::{Object, Spec, at_most};
+use crate::workshop::object::{KindSpec, Object, at_most};
 
 /// API group.
 pub const GROUP: &str = concat!("batch.", api_domain!());
@@ -33,7 +33,7 @@ const CONDITIONS_MAX: usize = 3;
 /// A Job for every time of a schedule.
 pub type CronJob = Object<CronJobSpec>;
 
-impl Spec for CronJobSpec {
+impl KindSpec for CronJobSpec {
     const GROUP: &'static str = GROUP;
     const VERSION: &'static str = VERSION;
     const API_VERSION: &'static str = API_VERSION;
@@ -66,7 +66,7 @@ pub struct CronJobSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deletion_policy: Option<String>,
     /// Metadata and spec of the Jobs.
-    pub job_template: Template,
+    pub job_template: RawTemplate,
     /// Successful Jobs to keep; all when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub successful_jobs_history_limit: Option<i32>,

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 /// that this build does not know reaches the Job untouched.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Template(Option<Box<RawValue>>);
+pub struct RawTemplate(Option<Box<RawValue>>);
 
 /// The parts of a template; what is no object has none.
 #[derive(Debug, Default, Deserialize)]
@@ -23,7 +23,7 @@ pub struct Parts<'t> {
     pub spec: Option<&'t RawValue>,
 }
 
-impl Template {
+impl RawTemplate {
     /// Its parts, still as JSON.
     pub fn parts(&self) -> Parts<'_> {
         self.0.as_ref().and_then(|text| serde_json::from_str(text.get()).ok()).unwrap_or_default()
@@ -34,14 +34,14 @@ impl Template {
     }
 }
 
-impl PartialEq for Template {
+impl PartialEq for RawTemplate {
     fn eq(&self, other: &Self) -> bool {
         self.text() == other.text()
     }
 }
 
 /// It may be long.
-impl fmt::Debug for Template {
+impl fmt::Debug for RawTemplate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Template({} bytes)", self.text().len())
     }

@@ -4,8 +4,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, WebhookClientConfig,
 };
 
-use crate::config::{FIELDS, Form, GROUP, KIND, MOST_WORKERS, PLURAL, VERSION};
-use crate::crd::schema::{Field, between, column, flag, int32, int64, map_of, object, root, text};
+use crate::config::{FIELDS, GROUP, KIND, MOST_WORKERS, PLURAL, VERSION, ValueForm};
+use crate::crd::schema::{FieldSchema, between, column, flag, int32, int64, map_of, object, root, text};
 use crate::crd::{Definition, Scope};
 
 const SECTIONS: [(&str, &str); 5] = [
@@ -38,20 +38,20 @@ pub fn projectconfig(_: &WebhookClientConfig) -> CustomResourceDefinition {
 }
 
 /// The fields right below a prefix.
-fn fields(prefix: &str) -> impl Iterator<Item = Field> {
+fn fields(prefix: &str) -> impl Iterator<Item = FieldSchema> {
     let below = |path: &'static str| path.strip_prefix(prefix).filter(|name| !name.contains('.'));
-    let found: Vec<Field> =
+    let found: Vec<FieldSchema> =
         FIELDS.iter().filter_map(|field| Some((below(field.path)?, schema(field.form, field.meaning)))).collect();
     found.into_iter()
 }
 
 /// Only what the API server says as well as we do; texts are left to the webhook, which says what to write.
-fn schema(form: Form, meaning: &str) -> JSONSchemaProps {
+fn schema(form: ValueForm, meaning: &str) -> JSONSchemaProps {
     match form {
-        Form::Flag => flag(meaning),
-        Form::Port => between(1, 65535, int32(meaning)),
-        Form::Nanoseconds => between(1, i64::MAX, int64(meaning)),
-        Form::Workers => map_of(between(1, MOST_WORKERS, int32("How many.")), meaning),
+        ValueForm::Flag => flag(meaning),
+        ValueForm::Port => between(1, 65535, int32(meaning)),
+        ValueForm::Nanoseconds => between(1, i64::MAX, int64(meaning)),
+        ValueForm::Workers => map_of(between(1, MOST_WORKERS, int32("How many.")), meaning),
         _ => text(meaning),
     }
 }

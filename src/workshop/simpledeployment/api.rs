@@ -5,7 +5,7 @@ use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::{Deserialize, Serialize};
 
-use crate::workshop::object::{Object, Spec, at_most};
+use crate::workshop::object::{KindSpec, Object, at_most};
 
 /// API group.
 pub const GROUP: &str = concat!("apps.", api_domain!());
@@ -23,7 +23,7 @@ pub const DEFAULT_REPLICAS: i32 = 1;
 /// A Deployment that always has the number of replicas asked for.
 pub type SimpleDeployment = Object<SimpleDeploymentSpec>;
 
-impl Spec for SimpleDeploymentSpec {
+impl KindSpec for SimpleDeploymentSpec {
     const GROUP: &'static str = GROUP;
     const VERSION: &'static str = VERSION;
     const API_VERSION: &'static str = concat!("apps.", api_domain!(), "/v1");

@@ -5,7 +5,7 @@ use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::{Deserialize, Serialize};
 
-use crate::workshop::object::{Object, Spec, at_most};
+use crate::workshop::object::{KindSpec, Object, at_most};
 
 /// API group.
 pub const GROUP: &str = concat!("webapp.", api_domain!());
@@ -22,7 +22,7 @@ pub const DEFAULT_NAME: &str = "world";
 /// A web server that shows a greeting.
 pub type Welcome = Object<WelcomeSpec>;
 
-impl Spec for WelcomeSpec {
+impl KindSpec for WelcomeSpec {
     const GROUP: &'static str = GROUP;
     const VERSION: &'static str = VERSION;
     const API_VERSION: &'static str = concat!("webapp.", api_domain!(), "/v1");

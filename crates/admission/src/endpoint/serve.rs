@@ -24,7 +24,7 @@ pub trait Endpoint<W>: Send + Sync {
     fn answer_with<'a>(
         &self,
         body: &'a [u8],
-        world: &W,
+        snapshot: &W,
         answers: &'a Answers,
         deadline: Deadline<'a>,
     ) -> Result<Answer, Unserved>;
@@ -33,8 +33,8 @@ pub trait Endpoint<W>: Send + Sync {
     ///
     /// # Errors
     /// [`Unserved`] when there is no verdict to give.
-    fn answer(&self, body: &[u8], world: &W) -> Result<Answer, Unserved> {
-        self.answer_with(body, world, Answers::NONE, Deadline::default())
+    fn answer(&self, body: &[u8], snapshot: &W) -> Result<Answer, Unserved> {
+        self.answer_with(body, snapshot, Answers::NONE, Deadline::default())
     }
 
     /// Whether objects are decoded as a whole: what is decided on one takes many times as long as to read its text.
@@ -75,12 +75,12 @@ impl<W, M: Mutating<W>> Endpoint<W> for MutatingEndpoint<M> {
     fn answer_with<'a>(
         &self,
         body: &'a [u8],
-        world: &W,
+        snapshot: &W,
         answers: &'a Answers,
         deadline: Deadline<'a>,
     ) -> Result<Answer, Unserved> {
         let review = Review::<M::Object<'a>>::parse(body);
-        decided((&self.0, None), body, review, (answers, deadline), |review| self.1.mutate(&review.request, world))
+        decided((&self.0, None), body, review, (answers, deadline), |review| self.1.mutate(&review.request, snapshot))
     }
 }
 
@@ -94,7 +94,7 @@ impl<W, D: Defaulting<W>> Endpoint<W> for DefaultingEndpoint<D> {
     fn answer_with<'a>(
         &self,
         body: &'a [u8],
-        world: &W,
+        snapshot: &W,
         answers: &'a Answers,
         deadline: Deadline<'a>,
     ) -> Result<Answer, Unserved> {
@@ -107,7 +107,7 @@ impl<W, D: Defaulting<W>> Endpoint<W> for DefaultingEndpoint<D> {
             Ok(match (object, request.operation) {
                 (Some(object), Operation::Create | Operation::Update) => {
                     let mut patch = PatchBuilder::of(object);
-                    match self.1.default(request, &mut patch, world) {
+                    match self.1.default(request, &mut patch, snapshot) {
                         Ok(()) => defaulted(patch.finish()),
                         Err(error) => Verdict::deny(Reason::UNDECODABLE, Denial::bad_request(error.to_string())),
                     }
@@ -136,7 +136,7 @@ impl<W, V: Validating<W>> Endpoint<W> for ValidatingEndpoint<V> {
     fn answer_with<'a>(
         &self,
         body: &'a [u8],
-        world: &W,
+        snapshot: &W,
         answers: &'a Answers,
         deadline: Deadline<'a>,
     ) -> Result<Answer, Unserved> {
@@ -152,10 +152,10 @@ impl<W, V: Validating<W>> Endpoint<W> for ValidatingEndpoint<V> {
             match (&request.object, request.operation) {
                 // What cannot be compared is validated as if it were new, and never kept from being deleted.
                 (Some(object), Operation::Update) if review.lacks_old => {
-                    self.1.create(object, request, world, &mut findings);
+                    self.1.create(object, request, snapshot, &mut findings);
                 }
                 (_, Operation::Delete) if review.lacks_old => {}
-                _ => self.1.validate(request, world, &mut findings)?,
+                _ => self.1.validate(request, snapshot, &mut findings)?,
             }
             Ok(findings.into_verdict(request))
         })

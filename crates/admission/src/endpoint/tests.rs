@@ -18,7 +18,7 @@ const BACKUPS: &[Resource] = &[Resource { group: "acme.example", version: "v1", 
 const RULE: Rule = Rule::new("backup.acme.example", BACKUPS, &[Operation::Create, Operation::Update]);
 
 /// The read model of these tests: the most copies that anyone may keep.
-type World = i64;
+type Snapshot = i64;
 
 struct Backups;
 
@@ -27,34 +27,34 @@ struct Backup {
     keep: i64,
 }
 
-impl Defaulting<World> for Backups {
-    fn default(&self, _: &Request<'_, Value>, patch: &mut PatchBuilder, world: &World) -> Result<(), PatchError> {
-        patch.default("/spec/keep", json!(world))
+impl Defaulting<Snapshot> for Backups {
+    fn default(&self, _: &Request<'_, Value>, patch: &mut PatchBuilder, snapshot: &Snapshot) -> Result<(), PatchError> {
+        patch.default("/spec/keep", json!(snapshot))
     }
 }
 
-impl Validating<World> for Backups {
+impl Validating<Snapshot> for Backups {
     type Object<'a> = Backup;
 
-    fn create(&self, object: &Backup, _: &Request<'_, Backup>, world: &World, findings: &mut Findings) {
+    fn create(&self, object: &Backup, _: &Request<'_, Backup>, snapshot: &Snapshot, findings: &mut Findings) {
         let keep = Path::new("keep");
         findings.warnings.push(format!("keeps {}", object.keep));
         findings.audit.push(("keep".into(), object.keep.to_string()));
-        if object.keep > *world {
-            findings.errors.push(Error::invalid(&keep, object.keep, format!("must be at most {world}")));
+        if object.keep > *snapshot {
+            findings.errors.push(Error::invalid(&keep, object.keep, format!("must be at most {snapshot}")));
         }
         if object.keep % 2 != 0 {
             findings.errors.push(Error::invalid(&keep, object.keep, "must be even"));
         }
     }
 
-    fn update(&self, object: &Backup, old: &Backup, _: &Request<'_, Backup>, _: &World, findings: &mut Findings) {
+    fn update(&self, object: &Backup, old: &Backup, _: &Request<'_, Backup>, _: &Snapshot, findings: &mut Findings) {
         if object.keep < old.keep {
             findings.errors.push(Error::forbidden(&Path::new("keep"), "may not shrink"));
         }
     }
 
-    fn delete(&self, old: &Backup, request: &Request<'_, Backup>, _: &World, findings: &mut Findings) {
+    fn delete(&self, old: &Backup, request: &Request<'_, Backup>, _: &Snapshot, findings: &mut Findings) {
         if old.keep > 0 {
             let denial = Denial::forbidden(request, format!("{} still has copies", request.name));
             findings.denial = Some((Reason::new("StillInUse"), denial));
@@ -65,10 +65,10 @@ impl Validating<World> for Backups {
 /// Answers as the object says.
 struct Obedient;
 
-impl Mutating<World> for Obedient {
+impl Mutating<Snapshot> for Obedient {
     type Object<'a> = &'a str;
 
-    fn mutate<'a>(&self, request: &Request<'a, &'a str>, _: &World) -> Result<Verdict, Unserved> {
+    fn mutate<'a>(&self, request: &Request<'a, &'a str>, _: &Snapshot) -> Result<Verdict, Unserved> {
         match request.object {
             Some("patch") => {
                 let mut patch = PatchWriter::default();
@@ -82,7 +82,7 @@ impl Mutating<World> for Obedient {
     }
 }
 
-fn ask(phase: Phase, registry: &Registry<World>, request: Value) -> Result<(Answer, Value), Unserved> {
+fn ask(phase: Phase, registry: &Registry<Snapshot>, request: Value) -> Result<(Answer, Value), Unserved> {
     let mut request = request;
     for (field, value) in [
         ("uid", json!("u-1")),
@@ -301,7 +301,7 @@ fn the_summary_says_what_was_asked() {
 /// Finalizers and status are written by an update, also of an object that was stored without validation.
 #[test]
 fn of_what_cannot_be_decoded_metadata_and_status_may_change_and_the_spec_may_not() {
-    let registry = Registry::<World>::default().defaulting(RULE, Backups).validating(RULE, Backups);
+    let registry = Registry::<Snapshot>::default().defaulting(RULE, Backups).validating(RULE, Backups);
     let deep = format!("{}{}", "[".repeat(1_000), "]".repeat(1_000));
     let large = format!("[{}0]", "0,".repeat(50_000));
     let object = |metadata: &str, spec: &str| format!(r#"{{"metadata":{metadata},"keep":"x","spec":{spec}}}"#);
@@ -335,10 +335,10 @@ fn of_what_cannot_be_decoded_metadata_and_status_may_change_and_the_spec_may_not
 /// Allows a user whom another authority allows, and asks for what that one says then.
 struct Asks;
 
-impl Mutating<World> for Asks {
+impl Mutating<Snapshot> for Asks {
     type Object<'a> = serde::de::IgnoredAny;
 
-    fn mutate<'a>(&self, request: &Request<'a, Self::Object<'a>>, _: &World) -> Result<Verdict, Unserved> {
+    fn mutate<'a>(&self, request: &Request<'a, Self::Object<'a>>, _: &Snapshot) -> Result<Verdict, Unserved> {
         let [kim, lee] = ["kim", "lee"].map(|user| Access { user: user.to_owned(), ..Access::default() });
         if request.ask(Question::Access(kim))?.is_yes() {
             return Ok(Verdict::allow(Reason::ALLOWED));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use admission::format::Quantity;
 
 use super::api::LimitType;
-use super::faults::{Fault, Faults, Lack, Rule};
+use super::faults::{BoundRule, Fault, Lack, RangeFaults};
 use crate::plugins::amounts::Amounts;
 use crate::plugins::{shortened, work};
 
@@ -72,14 +72,14 @@ impl<'r> Strictest<'r> {
     }
 
     /// Judges what a container, a pod or a claim asks for. Of claims only requests count.
-    pub fn check(&self, type_: LimitType, usage: &Usage, faults: &mut Faults<'r>) {
+    pub fn check(&self, type_: LimitType, usage: &Usage, faults: &mut RangeFaults<'r>) {
         type Check = fn(&Quantity, Option<&Quantity>, Option<&Quantity>) -> Option<Lack>;
         let is_claim = type_ == LimitType::PersistentVolumeClaim;
         let most: Check = if is_claim { request_at_most } else { at_most };
-        let mut rules: Vec<(Rule, &Strict<'r>, Check)> =
-            vec![(Rule::Min, &self.min, at_least), (Rule::Max, &self.max, most)];
+        let mut rules: Vec<(BoundRule, &Strict<'r>, Check)> =
+            vec![(BoundRule::Min, &self.min, at_least), (BoundRule::Max, &self.max, most)];
         if !is_claim {
-            rules.push((Rule::Ratio, &self.ratio, in_ratio));
+            rules.push((BoundRule::Ratio, &self.ratio, in_ratio));
         }
         for (rule, bounds, check) in rules {
             for (name, (bound, by)) in bounds {

@@ -12,7 +12,7 @@ const SAID: usize = 64;
 
 /// What is bounded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Rule {
+pub enum BoundRule {
     /// The least.
     Min,
     /// The most.
@@ -58,7 +58,7 @@ impl fmt::Display for Lack {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fault<'r> {
     /// What is bounded.
-    pub rule: Rule,
+    pub rule: BoundRule,
     /// Of what.
     pub type_: LimitType,
     /// The resource.
@@ -72,16 +72,16 @@ impl Fault<'_> {
         let Self { rule, type_, name, lack } = self;
         let type_ = type_.name();
         match rule {
-            Rule::Min => format!("minimum {name} usage per {type_} is {bound}{lack}"),
-            Rule::Max => format!("maximum {name} usage per {type_} is {bound}{lack}"),
-            Rule::Ratio => format!("{name} max limit to request ratio per {type_} is {bound}{lack}"),
+            BoundRule::Min => format!("minimum {name} usage per {type_} is {bound}{lack}"),
+            BoundRule::Max => format!("maximum {name} usage per {type_} is {bound}{lack}"),
+            BoundRule::Ratio => format!("{name} max limit to request ratio per {type_} is {bound}{lack}"),
         }
     }
 }
 
 /// What is wrong, each message once.
 #[derive(Debug, Default)]
-pub struct Faults<'r> {
+pub struct RangeFaults<'r> {
     said: Vec<String>,
     known: BTreeSet<Fault<'r>>,
     by: BTreeSet<&'r str>,
@@ -97,7 +97,7 @@ pub struct Refusal<'r> {
     pub by: BTreeSet<&'r str>,
 }
 
-impl<'r> Faults<'r> {
+impl<'r> RangeFaults<'r> {
     /// Notes that a bound of a range is not kept.
     pub fn note(&mut self, fault: Fault<'r>, bound: &Quantity, by: &'r str) {
         if self.known.contains(&fault) {

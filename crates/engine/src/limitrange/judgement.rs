@@ -8,7 +8,7 @@ use admission::{Deadline, Unserved};
 use super::api::LimitType;
 use super::bounds::{Strictest, Usage};
 use super::compiled::CompiledRange;
-use super::faults::{Faults, Refusal};
+use super::faults::{RangeFaults, Refusal};
 
 /// The bounds of several ranges, by type.
 #[derive(Debug, Default)]
@@ -38,7 +38,7 @@ impl<'r> Judgement<'r> {
         pod: &Usage,
         deadline: Deadline<'_>,
     ) -> Result<Option<Refusal<'r>>, Unserved> {
-        let mut faults = Faults::default();
+        let mut faults = RangeFaults::default();
         for (type_, bounds) in &self.types {
             let judged = match type_ {
                 LimitType::Container => containers,
@@ -58,7 +58,7 @@ impl<'r> Judgement<'r> {
 
     /// Judges a claim.
     pub fn of_claim(&self, claim: &Usage) -> Option<Refusal<'r>> {
-        let (type_, mut faults) = (LimitType::PersistentVolumeClaim, Faults::default());
+        let (type_, mut faults) = (LimitType::PersistentVolumeClaim, RangeFaults::default());
         self.types.get(&type_)?.check(type_, claim, &mut faults);
         faults.into_refusal()
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use admission::field::quote;
 
-use super::change::{Change, List};
+use super::change::{List, PodChange};
 use super::pod_facts::{ALWAYS, Container, PodFacts, Spec};
 use super::{forbidden, shortened};
 
@@ -20,9 +20,9 @@ pub struct AlwaysPullImages {
 
 /// A pattern in which `*` is any text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Glob(Vec<String>);
+pub struct TextGlob(Vec<String>);
 
-impl Glob {
+impl TextGlob {
     /// The pattern.
     pub fn new(pattern: &str) -> Self {
         Self(pattern.split('*').map(str::to_owned).collect())
@@ -61,7 +61,7 @@ impl Glob {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Exempt {
     names: BTreeSet<String>,
-    patterns: Vec<Glob>,
+    patterns: Vec<TextGlob>,
 }
 
 impl Exempt {
@@ -70,7 +70,7 @@ impl Exempt {
         let (patterns, names): (Vec<&String>, Vec<&String>) = list.iter().partition(|text| text.contains('*'));
         Self {
             names: names.into_iter().cloned().collect(),
-            patterns: patterns.into_iter().map(|text| Glob::new(text)).collect(),
+            patterns: patterns.into_iter().map(|text| TextGlob::new(text)).collect(),
         }
     }
 
@@ -104,12 +104,12 @@ impl AlwaysPullImages {
     }
 
     /// What is to be changed in a new pod.
-    pub fn change<'a>(&self, spec: &Spec<'a>) -> Change<'a> {
+    pub fn change<'a>(&self, spec: &Spec<'a>) -> PodChange<'a> {
         let images = self.images();
         let containers = spec.containers().filter(|(_, _, one)| images.misses(&one.image, &one.image_pull_policy));
         let pulled = containers.map(|(list, index, _)| (list, index)).collect();
         let pulled_volumes = missing_volumes(&images, spec).map(|(index, _)| index).collect();
-        Change { pulled, pulled_volumes, ..Change::default() }
+        PodChange { pulled, pulled_volumes, ..PodChange::default() }
     }
 
     /// Why a pod is refused as it is.
@@ -159,9 +159,9 @@ impl AlwaysPullImages {
     }
 
     /// What is to be changed in ephemeral containers that a pod is given.
-    pub fn change_ephemeral<'a>(&self, old: &PodFacts<'_>, new: &Spec<'a>) -> Change<'a> {
+    pub fn change_ephemeral<'a>(&self, old: &PodFacts<'_>, new: &Spec<'a>) -> PodChange<'a> {
         let pulled = self.added(old, new).map(|(index, _)| (List::Ephemeral, index)).collect();
-        Change { pulled, ..Change::default() }
+        PodChange { pulled, ..PodChange::default() }
     }
 
     /// Why ephemeral containers that a pod is given are refused.

@@ -39,7 +39,7 @@ impl List {
 
 /// What is to be changed. A change of nothing is empty.
 #[derive(Debug, Default)]
-pub struct Change<'a> {
+pub struct PodChange<'a> {
     /// Containers that get the policy `Always`.
     pub pulled: Vec<(List, usize)>,
     /// Volumes that get the policy `Always`.
@@ -81,7 +81,7 @@ impl Default for Tolerations<'_> {
     }
 }
 
-impl Change<'_> {
+impl PodChange<'_> {
     /// Whether nothing is to be changed.
     pub const fn is_empty(&self) -> bool {
         self.pulled.is_empty()

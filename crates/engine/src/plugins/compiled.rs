@@ -15,7 +15,7 @@ use admission::review::UserInfo;
 
 use super::always_pull_images::AlwaysPullImages;
 use super::api::{AdmissionPlugin, PluginSpec};
-use super::change::Change;
+use super::change::PodChange;
 use super::default_storage_class::DefaultStorageClass;
 use super::default_toleration_seconds::DefaultTolerationSeconds;
 use super::deny_service_external_ips::DenyServiceExternalIps;
@@ -32,7 +32,7 @@ use super::pod_security::PodSecurity;
 use super::pod_toleration_restriction::PodTolerationRestriction;
 use super::pod_topology_labels::PodTopologyLabels;
 use super::resource_quota::ResourceQuota;
-use super::service_account::ServiceAccounts;
+use super::service_account::ServiceAccountSettings;
 use super::{Plugin, catalog, extended_resource_toleration, shortened};
 use crate::sidecarset::compiled::NAMESPACE_NAME_LABEL;
 use crate::suggest::suggest;
@@ -116,7 +116,7 @@ pub enum Settings {
     /// Of `TaintNodesByCondition`, which has none.
     TaintNodesByCondition,
     /// Of `ServiceAccount`.
-    ServiceAccount(ServiceAccounts),
+    ServiceAccount(ServiceAccountSettings),
     /// Of `NodeRestriction`, which has none but that its author knows the risk.
     NodeRestriction,
 }
@@ -290,7 +290,7 @@ impl CompiledPlugin {
     ///
     /// # Errors
     /// Why the pod is refused.
-    pub fn change<'a>(&self, spec: &Spec<'a>, at: &At<'_>) -> Result<Change<'a>, String> {
+    pub fn change<'a>(&self, spec: &Spec<'a>, at: &At<'_>) -> Result<PodChange<'a>, String> {
         Ok(match &self.settings {
             Settings::AlwaysPullImages(settings) => settings.change(spec),
             Settings::PodNodeSelector(settings) => settings.change(spec, at)?,
@@ -299,7 +299,7 @@ impl CompiledPlugin {
             Settings::ExtendedResourceToleration if !at.is_mirror => extended_resource_toleration::change(spec),
             Settings::Priority(settings) => settings.change_priority(spec, at),
             Settings::RuntimeClass(settings) => settings.change_runtime(spec, at),
-            _ => Change::default(),
+            _ => PodChange::default(),
         })
     }
 

@@ -11,7 +11,7 @@ use super::placement::labels;
 use super::pod_node_selector::{AllowLists, PodNodeSelector};
 use super::pod_security::PodSecurity;
 use super::pod_toleration_restriction::{PodTolerationRestriction, is_built_in};
-use super::service_account::ServiceAccounts;
+use super::service_account::ServiceAccountSettings;
 use super::toleration::Toleration;
 use crate::sidecarset::compiled::NAMESPACE_NAME_LABEL;
 
@@ -239,9 +239,9 @@ fn of_tolerations(a: &PodTolerationRestriction, b: &PodTolerationRestriction) ->
     differ.then(|| (".whitelist", "has another list; pods may tolerate only what both allow".to_owned()))
 }
 
-fn of_accounts(a: &ServiceAccounts, b: &ServiceAccounts) -> Option<(&'static str, String)> {
+fn of_accounts(a: &ServiceAccountSettings, b: &ServiceAccountSettings) -> Option<(&'static str, String)> {
     const PULL_SECRETS: &str = ".imagePullSecrets";
-    let refused = |by: &ServiceAccounts, given: &ServiceAccounts| {
+    let refused = |by: &ServiceAccountSettings, given: &ServiceAccountSettings| {
         by.limits_all && !given.pull_secrets.iter().all(|it| by.pull_secrets.contains(it))
     };
     if refused(a, b) {

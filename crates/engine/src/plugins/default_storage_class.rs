@@ -5,7 +5,7 @@ use admission::Text;
 use admission::review::null_as_default;
 use serde::Deserialize;
 
-use super::change::Change;
+use super::change::PodChange;
 use crate::plugins::storage_classes::{StorageClasses, annotated};
 use crate::pod::borrowed_map::{self, BorrowedMap};
 use crate::pod::decoded::Limited;
@@ -37,7 +37,7 @@ impl DefaultStorageClass {
     }
 
     /// What a new claim gets.
-    pub fn change(&self, claim: &Claimed<'_>, classes: &StorageClasses) -> Change<'static> {
+    pub fn change(&self, claim: &Claimed<'_>, classes: &StorageClasses) -> PodChange<'static> {
         let default = classes.default_class();
         let class = match claim {
             Claimed::Nothing => self.class.as_deref().or(default),
@@ -47,7 +47,7 @@ impl DefaultStorageClass {
             }
             Claimed::Class(_) | Claimed::Annotation => None,
         };
-        Change { storage_class: class.map(str::to_owned), ..Change::default() }
+        PodChange { storage_class: class.map(str::to_owned), ..PodChange::default() }
     }
 }
 

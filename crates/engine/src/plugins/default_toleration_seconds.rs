@@ -5,7 +5,7 @@
 
 use admission::Text;
 
-use super::change::{Change, Tolerations};
+use super::change::{PodChange, Tolerations};
 use super::pod_facts::Spec;
 use super::toleration::{EXISTS, NO_EXECUTE, Tolerated, Toleration};
 
@@ -28,7 +28,7 @@ pub struct DefaultTolerationSeconds {
 
 impl DefaultTolerationSeconds {
     /// What is to be changed in a new pod.
-    pub fn change<'a>(&self, spec: &Spec<'a>) -> Change<'a> {
+    pub fn change<'a>(&self, spec: &Spec<'a>) -> PodChange<'a> {
         let wanted = [(NOT_READY, self.not_ready), (UNREACHABLE, self.unreachable)];
         let tolerates = |key: &str| {
             spec.tolerations().iter().map(|one| &one.toleration).any(|one| {
@@ -51,7 +51,7 @@ impl DefaultTolerationSeconds {
         } else {
             Tolerations::Added(missing.collect())
         };
-        Change { tolerations, ..Change::default() }
+        PodChange { tolerations, ..PodChange::default() }
     }
 }
 

@@ -17,17 +17,17 @@ const ADDRESSES: usize = 170_000;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DenyServiceExternalIps {
     /// Ranges whose addresses are allowed.
-    pub allowed: Ranges,
+    pub allowed: AddressRanges,
 }
 
 /// Ranges of addresses, sorted, of which no two touch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Ranges {
+pub struct AddressRanges {
     v4: Vec<(u128, u128)>,
     v6: Vec<(u128, u128)>,
 }
 
-impl Ranges {
+impl AddressRanges {
     /// All of these.
     pub fn of(ranges: impl IntoIterator<Item = Cidr>) -> Self {
         let mut all = Self::default();

@@ -9,7 +9,7 @@ use super::shortened;
 
 /// What has a bucket of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LimitType {
+pub enum BucketType {
     /// All events.
     Server,
     /// Those of a namespace.
@@ -20,7 +20,7 @@ pub enum LimitType {
     SourceAndObject,
 }
 
-impl LimitType {
+impl BucketType {
     /// The word.
     pub const fn name(self) -> &'static str {
         match self {
@@ -41,7 +41,7 @@ impl LimitType {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit {
     /// What has a bucket of its own.
-    pub type_: LimitType,
+    pub type_: BucketType,
     /// Events in a second.
     pub qps: u32,
     /// Events at once.
@@ -119,12 +119,12 @@ impl EventRateLimit {
         let token = |(index, limit): (usize, &Limit)| {
             let Limit { type_, qps, burst, buckets } = *limit;
             let key = match type_ {
-                LimitType::Server => String::new(),
-                LimitType::Namespace => namespace.to_owned(),
-                LimitType::User => user.to_owned(),
-                LimitType::SourceAndObject => event.source_and_object(),
+                BucketType::Server => String::new(),
+                BucketType::Namespace => namespace.to_owned(),
+                BucketType::User => user.to_owned(),
+                BucketType::SourceAndObject => event.source_and_object(),
             };
-            let buckets = if type_ == LimitType::Server { 1 } else { buckets };
+            let buckets = if type_ == BucketType::Server { 1 } else { buckets };
             Token { limit: RateLimit { name: format!("{object}/{index}"), qps, burst, buckets }, key }
         };
         self.limits.iter().enumerate().map(token).collect()

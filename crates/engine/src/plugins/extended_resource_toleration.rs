@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use super::change::{Change, List, Tolerations};
+use super::change::{List, PodChange, Tolerations};
 use super::pod_facts::{Resources, Spec};
 use super::toleration::{EXISTS, NO_SCHEDULE, Tolerated, Toleration};
 use crate::pod::limits;
@@ -11,7 +11,7 @@ use crate::resource_name::is_extended;
 
 /// What is to be changed in a pod that is new, or changed: tolerations are only added, one more at most than a pod may have, by which one
 /// sees that they are too many.
-pub fn change<'a>(spec: &Spec<'a>) -> Change<'a> {
+pub fn change<'a>(spec: &Spec<'a>) -> PodChange<'a> {
     let mut resources: Vec<Cow<'a, str>> = Vec::new();
     for container in [List::Containers, List::Init].into_iter().flat_map(|list| spec.list(list)) {
         // The API server makes requests of limits that have none, and has not done so yet for containers that were just added.
@@ -29,7 +29,7 @@ pub fn change<'a>(spec: &Spec<'a>) -> Change<'a> {
     resources.dedup();
     resources.retain(|resource| is_extended(resource));
     if resources.is_empty() {
-        return Change::default();
+        return PodChange::default();
     }
     let present: HashSet<[&str; 4]> = spec.tolerations().iter().map(|one| parts(&one.toleration)).collect();
     let missing: Vec<Tolerated<'a>> = resources
@@ -38,7 +38,7 @@ pub fn change<'a>(spec: &Spec<'a>) -> Change<'a> {
         .take(limits::TOLERATIONS + 1)
         .map(|resource| Toleration::exists(resource, NO_SCHEDULE, None).into())
         .collect();
-    Change { tolerations: Tolerations::Added(missing), ..Change::default() }
+    PodChange { tolerations: Tolerations::Added(missing), ..PodChange::default() }
 }
 
 /// By which tolerations are one (`MatchToleration` of k8s.io/api/core/v1).

@@ -4,7 +4,7 @@
 
 use admission::format::selector::Selector;
 
-use super::always_pull_images::Glob;
+use super::always_pull_images::TextGlob;
 use super::forbidden;
 use super::namespace_facts::NamespaceFacts;
 
@@ -12,7 +12,7 @@ use super::namespace_facts::NamespaceFacts;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NamespaceLifecycle {
     /// Names of protected namespaces.
-    pub protected: Vec<Glob>,
+    pub protected: Vec<TextGlob>,
     /// Labels of protected namespaces.
     pub selector: Option<Selector>,
     /// Annotation that lifts the protection of a namespace with the value `true`.

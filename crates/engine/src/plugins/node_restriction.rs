@@ -10,7 +10,7 @@ use admission::{Operation, Text};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::references::{Named, ReferringSpec, given, names_mirror, text};
+use super::references::{NamedKind, ReferringSpec, given, names_mirror, text};
 use super::{said_name, shortened};
 use crate::pod::view::MIRROR_ANNOTATION;
 
@@ -186,8 +186,8 @@ fn referred(pod: &RestrictedFacts<'_>) -> Option<&'static str> {
     each_element_of(given(spec, "resourceClaims"), |_| claims += 1);
     let found = [
         ("serviceaccounts", !named.service_account_name.is_empty()),
-        ("secrets", named.names(Named::Secret)),
-        ("configmaps", named.names(Named::ConfigMap)),
+        ("secrets", named.names(NamedKind::Secret)),
+        ("configmaps", named.names(NamedKind::ConfigMap)),
         ("resourceclaims", claims > 0),
     ];
     let found = found.into_iter().find_map(|(what, is_there)| is_there.then_some(what));

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::shortened;
-use super::toleration::{AllowList, Toleration, TolerationSpec};
+use super::toleration::{AllowedTolerations, Toleration, TolerationSpec};
 
 /// The node selector of a namespace.
 pub const NODE_SELECTOR: &str = "scheduler.alpha.kubernetes.io/node-selector";
@@ -38,7 +38,7 @@ pub struct Placement {
     /// [`DEFAULT_TOLERATIONS`].
     pub default_tolerations: Read<Vec<Toleration<'static>>>,
     /// [`TOLERATIONS_WHITELIST`].
-    pub allowed_tolerations: Read<AllowList>,
+    pub allowed_tolerations: Read<AllowedTolerations>,
 }
 
 impl Placement {
@@ -53,7 +53,8 @@ impl Placement {
         Self {
             node_selector: read(NODE_SELECTOR).map(|text| bounded(text).map_or_else(|| labels(text), Err)),
             default_tolerations: read(DEFAULT_TOLERATIONS).map(|text| list(text, MAX_DEFAULT_TOLERATIONS)),
-            allowed_tolerations: read(TOLERATIONS_WHITELIST).map(|text| list(text, MAX_TOLERATIONS).map(AllowList::of)),
+            allowed_tolerations: read(TOLERATIONS_WHITELIST)
+                .map(|text| list(text, MAX_TOLERATIONS).map(AllowedTolerations::of)),
         }
     }
 

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use super::change::Change;
+use super::change::PodChange;
 use super::compiled::At;
 use super::forbidden;
 use super::pod_facts::Spec;
@@ -26,22 +26,22 @@ impl PodClass {
     }
 
     /// What is to be changed in a new pod: its class of priority.
-    pub fn change_priority(&self, spec: &Spec<'_>, at: &At<'_>) -> Change<'static> {
+    pub fn change_priority(&self, spec: &Spec<'_>, at: &At<'_>) -> PodChange<'static> {
         let given = if at.is_mirror { None } else { self.given(spec.priority_class()) };
-        Change { priority_class: given, ..Change::default() }
+        PodChange { priority_class: given, ..PodChange::default() }
     }
 
     /// What is to be changed in a new pod: its class of runtimes.
-    pub fn change_runtime(&self, spec: &Spec<'_>, at: &At<'_>) -> Change<'static> {
+    pub fn change_runtime(&self, spec: &Spec<'_>, at: &At<'_>) -> PodChange<'static> {
         let given = if at.is_mirror { None } else { self.given(spec.runtime_class()) };
-        Change { runtime_class: given, ..Change::default() }
+        PodChange { runtime_class: given, ..PodChange::default() }
     }
 
     /// Judges a pod as it is to be stored, by what would be changed.
     ///
     /// # Errors
     /// Why the pod is refused.
-    pub fn check(change: &Change<'_>, at: &At<'_>) -> Result<(), String> {
+    pub fn check(change: &PodChange<'_>, at: &At<'_>) -> Result<(), String> {
         let lacking = [("priority class", &change.priority_class), ("runtime class", &change.runtime_class)];
         match lacking.into_iter().find_map(|(what, name)| Some((what, name.as_ref()?))) {
             None => Ok(()),

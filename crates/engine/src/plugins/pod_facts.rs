@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 
 use self::classes::Given;
 pub use self::resources::{Resources, is_best_effort};
-use super::change::{Change, List, Tolerations};
+use super::change::{List, PodChange, Tolerations};
 use super::said_name;
 use super::toleration::Tolerated;
 use crate::pod::borrowed_map::{self, BorrowedMap};
@@ -265,7 +265,7 @@ impl<'a> Spec<'a> {
     }
 
     /// Makes a change.
-    pub fn apply(&mut self, change: Change<'a>) {
+    pub fn apply(&mut self, change: PodChange<'a>) {
         for (list, index) in change.pulled {
             if let Some(container) = self.list_mut(list).and_then(|list| list.get_mut(index)) {
                 container.image_pull_policy = Text(ALWAYS.into());

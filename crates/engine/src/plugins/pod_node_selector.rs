@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::change::Change;
+use super::change::PodChange;
 use super::compiled::At;
 use super::forbidden;
 use super::placement::{self, NODE_SELECTOR};
@@ -28,12 +28,12 @@ pub struct PodNodeSelector {
 pub struct AllowLists {
     text: Box<str>,
     // In the order of the namespaces.
-    places: Box<[Place]>,
+    places: Box<[EntrySpan]>,
 }
 
 /// Where the name of a namespace begins in the text, where its list does, and where that ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
+struct EntrySpan {
     name: u32,
     list: u32,
     end: u32,
@@ -51,7 +51,7 @@ impl AllowLists {
         let mut name = 0;
         let places = lists.iter().filter(|(_, labels)| !labels.is_empty()).map(|(namespace, labels)| {
             let (list, end) = (add(namespace), add(labels));
-            Place { name: std::mem::replace(&mut name, end), list, end }
+            EntrySpan { name: std::mem::replace(&mut name, end), list, end }
         });
         let places = places.collect();
         Self { text: text.into(), places }
@@ -96,16 +96,16 @@ impl PodNodeSelector {
     ///
     /// # Errors
     /// Why the pod is refused.
-    pub fn change<'a>(&self, spec: &Spec<'a>, at: &At<'_>) -> Result<Change<'a>, String> {
+    pub fn change<'a>(&self, spec: &Spec<'a>, at: &At<'_>) -> Result<PodChange<'a>, String> {
         if self.skips(at) {
-            return Ok(Change::default());
+            return Ok(PodChange::default());
         }
         let selector = self.selector(at)?;
         without_conflict(selector, spec, at)?;
         let missing = selector.iter().filter(|(key, _)| spec.node_label(key).is_none());
         let added: Vec<(String, String)> = missing.map(|(key, value)| (key.clone(), value.clone())).collect();
         self.within(spec.node_labels().chain(added.iter().map(|(key, value)| (key.as_str(), value.as_str()))), at)?;
-        Ok(Change { node_labels: added, ..Change::default() })
+        Ok(PodChange { node_labels: added, ..PodChange::default() })
     }
 
     /// Judges a pod as it is to be stored.

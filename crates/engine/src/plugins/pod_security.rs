@@ -2,7 +2,7 @@
 //!
 //! Levels and labels are those of k8s.io/pod-security-admission/api.
 
-use super::change::Change;
+use super::change::PodChange;
 use super::namespace_facts::NamespaceFacts;
 use super::{forbidden, shortened};
 
@@ -28,9 +28,9 @@ impl PodSecurity {
     }
 
     /// What a new namespace gets.
-    pub fn change(&self, namespace: &NamespaceFacts<'_>) -> Change<'static> {
+    pub fn change(&self, namespace: &NamespaceFacts<'_>) -> PodChange<'static> {
         let labels = self.missing(namespace).map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
-        Change { labels, ..Change::default() }
+        PodChange { labels, ..PodChange::default() }
     }
 
     /// Judges a new namespace as it is to be stored.

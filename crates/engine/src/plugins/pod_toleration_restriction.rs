@@ -1,11 +1,11 @@
 //! `PodTolerationRestriction`: pods get the tolerations of their namespace, and may have only those that an allow-list has.
 
-use super::change::{Change, Tolerations};
+use super::change::{PodChange, Tolerations};
 use super::compiled::At;
 use super::default_toleration_seconds::{NOT_READY, UNREACHABLE};
 use super::placement::{DEFAULT_TOLERATIONS, Read, TOLERATIONS_WHITELIST};
 use super::pod_facts::Spec;
-use super::toleration::{AllowList, Cover, EXISTS, NO_EXECUTE, NO_SCHEDULE, Tolerated, Toleration, merged};
+use super::toleration::{AllowedTolerations, Cover, EXISTS, NO_EXECUTE, NO_SCHEDULE, Tolerated, Toleration, merged};
 
 const MEMORY_PRESSURE: &str = "node.kubernetes.io/memory-pressure";
 
@@ -27,7 +27,7 @@ pub struct PodTolerationRestriction {
     /// Tolerations of pods in namespaces without the annotation.
     pub default: Vec<Toleration<'static>>,
     /// What pods may tolerate in namespaces without the annotation; everything where empty.
-    pub allowed: AllowList,
+    pub allowed: AllowedTolerations,
     /// Whether tolerations that Kubernetes itself adds are always allowed.
     pub allows_built_in: bool,
     /// Whether annotations of namespaces are read.
@@ -55,9 +55,9 @@ impl PodTolerationRestriction {
     ///
     /// # Errors
     /// Why the pod is refused.
-    pub fn change<'a>(&self, spec: &Spec<'a>, at: &At<'_>) -> Result<Change<'a>, String> {
+    pub fn change<'a>(&self, spec: &Spec<'a>, at: &At<'_>) -> Result<PodChange<'a>, String> {
         if at.is_mirror {
-            return Ok(Change::default());
+            return Ok(PodChange::default());
         }
         let (defaults, _) =
             self.list(&self.default, DEFAULT_TOLERATIONS, at, |placement| &placement.default_tolerations)?;
@@ -66,7 +66,7 @@ impl PodTolerationRestriction {
         if extra.is_empty() {
             // Only where something is added are lists merged.
             self.within(spec.tolerations().iter().map(|one| &one.toleration), at)?;
-            return Ok(Change::default());
+            return Ok(PodChange::default());
         }
         let own = spec.tolerations().len();
         let all: Vec<&Toleration<'_>> = spec.tolerations().iter().chain(&extra).map(|one| &one.toleration).collect();
@@ -80,17 +80,17 @@ impl PodTolerationRestriction {
             let rest = spec.tolerations().iter().zip(of_own).filter(|(_, kept)| **kept).map(|(one, _)| one.clone());
             Tolerations::Replaced(rest.chain(added).collect())
         };
-        Ok(Change { tolerations, ..Change::default() })
+        Ok(PodChange { tolerations, ..PodChange::default() })
     }
 
     /// What is to be added to a pod that is changed. Tolerations of a pod can only be added to.
-    pub fn change_update<'a>(spec: &Spec<'a>) -> Change<'a> {
+    pub fn change_update<'a>(spec: &Spec<'a>) -> PodChange<'a> {
         let pressure = memory_pressure();
         let covered = || Cover::of(spec.tolerations().iter().map(|one| &one.toleration)).covers(&pressure);
         if spec.is_best_effort() || covered() {
-            return Change::default();
+            return PodChange::default();
         }
-        Change { tolerations: Tolerations::Added(vec![pressure.into()]), ..Change::default() }
+        PodChange { tolerations: Tolerations::Added(vec![pressure.into()]), ..PodChange::default() }
     }
 
     /// Judges a pod as it is to be stored.

@@ -7,7 +7,7 @@ use admission::Text;
 use admission::review::null_as_default;
 use serde::Deserialize;
 
-use super::change::Change;
+use super::change::PodChange;
 use crate::pod::borrowed_map::BorrowedMap;
 
 /// What a binding may bind to.
@@ -26,17 +26,17 @@ pub struct PodTopologyLabels {
 
 impl PodTopologyLabels {
     /// What a pod gets that is placed on a node with these labels: what it has otherwise is replaced.
-    pub fn change(&self, placed: &PlacedFacts<'_>, node: &BTreeMap<String, String>) -> Change<'static> {
+    pub fn change(&self, placed: &PlacedFacts<'_>, node: &BTreeMap<String, String>) -> PodChange<'static> {
         let copied = |is_wanted: bool, own: &Option<BorrowedMap<'_>>| -> Vec<(String, String)> {
             let wanted = self.keys.iter().filter_map(|key| node.get_key_value(key));
             let differs = |key: &str, value: &str| own.as_ref().and_then(|own| own.get(key)) != Some(value);
             let differing = wanted.filter(|(key, value)| is_wanted && differs(key, value));
             differing.map(|(key, value)| (key.clone(), value.clone())).collect()
         };
-        Change {
+        PodChange {
             labels: copied(self.labels, &placed.metadata.labels),
             annotations: copied(self.annotations, &placed.metadata.annotations),
-            ..Change::default()
+            ..PodChange::default()
         }
     }
 }

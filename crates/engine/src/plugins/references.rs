@@ -72,14 +72,14 @@ impl Metadata<'_> {
 
 /// Of which kind objects are that are named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Named {
+pub enum NamedKind {
     /// Secrets.
     Secret,
     /// `ConfigMap`s.
     ConfigMap,
 }
 
-impl Named {
+impl NamedKind {
     /// The fields of a variable, and of a source of variables.
     const fn of_variables(self) -> (&'static str, &'static str) {
         match self {
@@ -154,7 +154,7 @@ impl<'a> ReferringSpec<'a> {
     pub fn each_variable<E>(
         &self,
         list: List,
-        kind: Named,
+        kind: NamedKind,
         mut each: impl FnMut(Variables<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let containers = match list {
@@ -185,25 +185,25 @@ impl<'a> ReferringSpec<'a> {
 
     /// Whether it names any object of the kind, wherever that is (`VisitPodSecretNames` and `VisitPodConfigmapNames` of
     /// k8s.io/kubernetes/pkg/api/pod).
-    pub fn names(&self, kind: Named) -> bool {
+    pub fn names(&self, kind: NamedKind) -> bool {
         let is_name = |name: &str| if name.is_empty() { Ok(()) } else { Err(()) };
         let in_containers =
             || List::ALL.iter().any(|list| self.each_variable(*list, kind, |found| is_name(&found.object)).is_err());
         let in_volumes = || {
             self.each_volume(|volume| match kind {
-                Named::Secret => is_name(&secret_of_volume(volume)),
-                Named::ConfigMap => {
+                NamedKind::Secret => is_name(&secret_of_volume(volume)),
+                NamedKind::ConfigMap => {
                     is_name(&given(volume, "configMap").map(|source| text(source, "name")).unwrap_or_default())
                 }
             })
         };
-        let field = if kind == Named::Secret { "secret" } else { "configMap" };
+        let field = if kind == NamedKind::Secret { "secret" } else { "configMap" };
         let in_projections = || {
             self.each_projection(|source| {
                 is_name(&given(source, field).map(|source| text(source, "name")).unwrap_or_default())
             })
         };
-        (kind == Named::Secret && self.each_pull_secret(|name| is_name(&name)).is_err())
+        (kind == NamedKind::Secret && self.each_pull_secret(|name| is_name(&name)).is_err())
             || in_containers()
             || in_volumes().is_err()
             || in_projections().is_err()

@@ -35,23 +35,23 @@ const NAMED: usize = 64;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ResourceQuota {
     /// What is limited.
-    pub limited: Vec<Limited>,
+    pub limited: Vec<LimitedResource>,
 }
 
 /// Consumption that a quota must cover.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Limited {
+pub struct LimitedResource {
     /// The resource: one of [`RESOURCES`].
     pub resource: String,
     /// Parts of the names of what is consumed, such as `requests.cpu`.
     pub contains: Vec<String>,
     /// Scopes, which limit objects of every resource that has such scopes.
-    pub scopes: Vec<Scope>,
+    pub scopes: Vec<QuotaScope>,
 }
 
 /// A scope, and what its value must be.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Scope {
+pub struct QuotaScope {
     /// One of [`SCOPES`].
     pub name: String,
     /// One of [`OPERATORS`].
@@ -83,19 +83,19 @@ impl FromIterator<String> for Values {
 }
 
 /// As Go prints the struct.
-impl std::fmt::Display for Scope {
+impl std::fmt::Display for QuotaScope {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{{{} {} [{}]}}", self.name, self.operator, self.values.iter().collect::<Vec<_>>().join(" "))
     }
 }
 
-impl From<ScopeSpec> for Scope {
+impl From<ScopeSpec> for QuotaScope {
     fn from(ScopeSpec { scope_name: name, operator, values }: ScopeSpec) -> Self {
         Self { name, operator, values: values.into_iter().collect() }
     }
 }
 
-impl Scope {
+impl QuotaScope {
     /// Whether the value of an object, if it has one, is one of those.
     fn allows(&self, value: &str) -> bool {
         let listed = || self.values.iter().any(|one| one == value);
@@ -113,7 +113,7 @@ impl Scope {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Quota {
     /// Its scopes, and those of its selector, each once.
-    pub scopes: BTreeSet<Scope>,
+    pub scopes: BTreeSet<QuotaScope>,
     /// What `status.hard` names: a quota that has not been counted yet covers nothing.
     pub hard: BTreeSet<Box<str>>,
 }
@@ -172,7 +172,7 @@ impl ResourceQuota {
         deadline: Deadline<'_>,
     ) -> Result<Result<(), String>, Unserved> {
         let Consumed { resource, name, new, old, grown } = object;
-        let scopes: BTreeSet<&Scope> =
+        let scopes: BTreeSet<&QuotaScope> =
             self.limited.iter().flat_map(|one| &one.scopes).filter(|scope| new.is_in(scope)).collect();
         let mut names = self.names(resource, &new.usage);
         if scopes.is_empty() && names.is_empty() {
@@ -220,7 +220,7 @@ impl ResourceQuota {
 
     /// Parts of the names that it limits.
     fn parts<'l>(&'l self, resource: &str) -> impl Iterator<Item = &'l str> + use<'l> {
-        let of_resource: Vec<&Limited> = self.limited.iter().filter(|one| one.resource == resource).collect();
+        let of_resource: Vec<&LimitedResource> = self.limited.iter().filter(|one| one.resource == resource).collect();
         of_resource.into_iter().flat_map(|one| one.contains.iter().map(String::as_str))
     }
 

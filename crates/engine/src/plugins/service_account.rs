@@ -9,8 +9,8 @@ use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::change::{Change, List};
-use super::references::{Named, ReferringSpec, given, text};
+use super::change::{List, PodChange};
+use super::references::{NamedKind, ReferringSpec, given, text};
 use super::shortened;
 
 /// The account of a pod that names none.
@@ -20,7 +20,7 @@ pub const ENFORCING: &str = "kubernetes.io/enforce-mountable-secrets";
 
 /// The configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ServiceAccounts {
+pub struct ServiceAccountSettings {
     /// Whether every account counts as one with the annotation.
     pub limits_all: bool,
     /// Pull secrets of pods that have none, and whose account names none.
@@ -102,13 +102,13 @@ pub fn is_true(text: &str) -> bool {
     ["1", "t", "T", "TRUE", "true", "True"].contains(&text)
 }
 
-impl ServiceAccounts {
+impl ServiceAccountSettings {
     /// What a new pod without pull secrets gets.
-    pub fn change(&self, account: &Account) -> Change<'static> {
+    pub fn change(&self, account: &Account) -> PodChange<'static> {
         let own: Vec<String> = account.pull_secrets.iter().map(str::to_owned).collect();
         // Of an account with the annotation, the API server allows no others.
         let pull_secrets = if own.is_empty() && !account.is_enforcing { self.pull_secrets.clone() } else { own };
-        Change { pull_secrets, ..Change::default() }
+        PodChange { pull_secrets, ..PodChange::default() }
     }
 
     /// Whether the pod may use the secrets that it names, in these lists of containers alone where it gets ephemeral ones.
@@ -128,7 +128,7 @@ impl ServiceAccounts {
             )
         };
         let in_containers = |list: List, what: &str| {
-            spec.each_variable(list, Named::Secret, |found| {
+            spec.each_variable(list, NamedKind::Secret, |found| {
                 if allowed.contains(&*found.object) {
                     return Ok(());
                 }
@@ -178,7 +178,7 @@ pub fn check_mirror(spec: &ReferringSpec<'_>) -> Result<(), String> {
     if !spec.service_account_name.is_empty() {
         return Err("a mirror pod may not reference service accounts".to_owned());
     }
-    if spec.names(Named::Secret) {
+    if spec.names(NamedKind::Secret) {
         return Err("a mirror pod may not reference secrets".to_owned());
     }
     spec.each_projection(|source| match given(source, "serviceAccountToken") {

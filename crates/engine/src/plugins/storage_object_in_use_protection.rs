@@ -7,7 +7,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::change::Change;
+use super::change::PodChange;
 
 /// The finalizers, by resource, with the kinds of objects.
 pub const FINALIZERS: [(&str, &str, &str); 3] = [
@@ -56,8 +56,8 @@ impl ProtectedFacts<'_> {
 }
 
 /// What a new object of a resource, or else of a kind, gets.
-pub fn change(resource: &str, kind: &str, object: &ProtectedFacts<'_>) -> Change<'static> {
+pub fn change(resource: &str, kind: &str, object: &ProtectedFacts<'_>) -> PodChange<'static> {
     let is_it = |(of, of_kind, _): &&(&str, &str, &str)| *of == resource || (resource.is_empty() && *of_kind == kind);
     let finalizer = FINALIZERS.iter().find(is_it).map(|(.., finalizer)| *finalizer);
-    Change { finalizer: finalizer.filter(|finalizer| !object.has(finalizer)), ..Change::default() }
+    PodChange { finalizer: finalizer.filter(|finalizer| !object.has(finalizer)), ..PodChange::default() }
 }

@@ -5,7 +5,7 @@ use admission::raw::{elements, member, string};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::change::Change;
+use super::change::PodChange;
 
 /// Key of the taint.
 pub const KEY: &str = "node.kubernetes.io/not-ready";
@@ -52,6 +52,6 @@ impl NewNodeFacts<'_> {
 }
 
 /// What a new node gets.
-pub fn change(node: &NewNodeFacts<'_>) -> Change<'static> {
-    Change { is_tainted: !node.is_tainted(), ..Change::default() }
+pub fn change(node: &NewNodeFacts<'_>) -> PodChange<'static> {
+    PodChange { is_tainted: !node.is_tainted(), ..PodChange::default() }
 }

@@ -197,14 +197,14 @@ fn buckets_of<'t>(toleration: &'t Toleration<'_>) -> impl Iterator<Item = Bucket
 
 /// Tolerations of a configuration or an annotation, by what they cover: sorted once, and read for every pod.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct AllowList {
+pub struct AllowedTolerations {
     /// All of them.
     all: Vec<Toleration<'static>>,
     /// Of each bucket the two that differ and reach furthest.
     furthest: Vec<Toleration<'static>>,
 }
 
-impl AllowList {
+impl AllowedTolerations {
     /// All of these.
     pub fn of(mut all: Vec<Toleration<'static>>) -> Self {
         all.sort_unstable_by(|one, other| one.identity().cmp(&other.identity()));

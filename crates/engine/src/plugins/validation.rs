@@ -37,11 +37,11 @@ pub struct AdmissionPluginValidation;
 impl Validating<Snapshot> for AdmissionPluginValidation {
     type Object<'a> = Value;
 
-    fn create(&self, object: &Value, request: &Request<'_, Value>, world: &Snapshot, findings: &mut Findings) {
-        findings.of_new(object, request, |findings| judge(object, None, world, findings));
+    fn create(&self, object: &Value, request: &Request<'_, Value>, cluster: &Snapshot, findings: &mut Findings) {
+        findings.of_new(object, request, |findings| judge(object, None, cluster, findings));
     }
 
-    fn update(&self, object: &Value, old: &Value, _: &Request<'_, Value>, world: &Snapshot, findings: &mut Findings) {
+    fn update(&self, object: &Value, old: &Value, _: &Request<'_, Value>, cluster: &Snapshot, findings: &mut Findings) {
         findings.of_changed_spec(object, old, |findings| {
             let plugin = |object: &Value| object.pointer("/spec/plugin").cloned().unwrap_or_default();
             if plugin(object) != plugin(old) {
@@ -49,7 +49,7 @@ impl Validating<Snapshot> for AdmissionPluginValidation {
                     (Path::new("spec").child("plugin"), "field is immutable; write another AdmissionPlugin");
                 findings.errors.push(Error::invalid(&path, &*said(&plugin(object)), detail));
             }
-            judge(object, Some(old), world, findings);
+            judge(object, Some(old), cluster, findings);
         });
     }
 }
@@ -58,26 +58,26 @@ fn said(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-fn judge(object: &Value, old: Option<&Value>, world: &Snapshot, findings: &mut Findings) {
+fn judge(object: &Value, old: Option<&Value>, cluster: &Snapshot, findings: &mut Findings) {
     check_default_tolerations(object, old, findings);
     match compile(object) {
         Err(errors) => findings.errors.extend(errors),
         Ok(compiled) => {
-            let others = world.plugins.iter().filter_map(|other| conflict::between(&compiled, other));
+            let others = cluster.plugins.iter().filter_map(|other| conflict::between(&compiled, other));
             findings.warnings.extend(others.take(CONFLICTS_TOLD));
-            findings.warnings.extend(labels_of_musts(&compiled, world).take(CONFLICTS_TOLD));
+            findings.warnings.extend(labels_of_musts(&compiled, cluster).take(CONFLICTS_TOLD));
         }
     }
 }
 
 /// Warnings about labels of nodes that take the place of labels by which pods have a set that none may go without.
-fn labels_of_musts(plugin: &CompiledPlugin, world: &Snapshot) -> impl Iterator<Item = String> {
+fn labels_of_musts(plugin: &CompiledPlugin, cluster: &Snapshot) -> impl Iterator<Item = String> {
     let keys = match &plugin.settings {
         Settings::PodTopologyLabels(settings) if settings.labels => Some(&settings.keys),
         _ => None,
     };
     keys.into_iter().flat_map(|keys| {
-        let musts = world.sets.iter().filter(|set| set.is_must());
+        let musts = cluster.sets.iter().filter(|set| set.is_must());
         musts.filter_map(|set| {
             let requirement = set.selector.requirements().iter().find(|requirement| keys.contains(requirement.key()))?;
             Some(format!(

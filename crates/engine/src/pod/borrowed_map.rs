@@ -116,8 +116,8 @@ struct UpTo<'a, const PAIRS: usize, const BYTES: usize>(BorrowedMap<'a>);
 
 impl<'de: 'a, 'a, const PAIRS: usize, const BYTES: usize> Deserialize<'de> for UpTo<'a, PAIRS, BYTES> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct PairsVisitor<const PAIRS: usize, const BYTES: usize>;
-        impl<'de, const PAIRS: usize, const BYTES: usize> Visitor<'de> for PairsVisitor<PAIRS, BYTES> {
+        struct BorrowedMapVisitor<const PAIRS: usize, const BYTES: usize>;
+        impl<'de, const PAIRS: usize, const BYTES: usize> Visitor<'de> for BorrowedMapVisitor<PAIRS, BYTES> {
             type Value = BorrowedMap<'de>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a map of strings")
@@ -143,7 +143,7 @@ impl<'de: 'a, 'a, const PAIRS: usize, const BYTES: usize> Deserialize<'de> for U
                 Ok(read)
             }
         }
-        deserializer.deserialize_map(PairsVisitor::<PAIRS, BYTES>).map(Self)
+        deserializer.deserialize_map(BorrowedMapVisitor::<PAIRS, BYTES>).map(Self)
     }
 }
 

@@ -17,7 +17,7 @@ use crate::reasons;
 use crate::sidecarset::api::RawObject;
 use crate::sidecarset::compiled::CompiledSet;
 use crate::sidecarset::hot_upgrade::WORKING_ANNOTATION;
-use crate::sidecarset::injection::{Amounts, INJECTED_ANNOTATION, Injection, List};
+use crate::sidecarset::injection::{AmountsSource, INJECTED_ANNOTATION, Injection, List};
 use crate::sidecarset::resources::OwnDefaults;
 use crate::sidecarset::sameness::is_image_of;
 use crate::snapshot::Snapshot;
@@ -150,7 +150,8 @@ fn with_set<T>(
             *selection = Selection::Selected;
         }
     }
-    let Fitted { sets, selections, .. } = fitted(view, &text, all, Amounts::Computed(OwnDefaults::default()), snapshot);
+    let Fitted { sets, selections, .. } =
+        fitted(view, &text, all, AmountsSource::Computed(OwnDefaults::default()), snapshot);
     let found = sets.iter().zip(&selections).find(|(candidate, _)| candidate.name == set);
     let Some((compiled, selection)) = found else {
         return Ok(Err("the set does not select the pod".to_owned()));

@@ -24,7 +24,7 @@ use crate::pod::view::PodView;
 use crate::reasons;
 use crate::sidecarset::affinity::Affinity;
 use crate::sidecarset::compiled::{CompiledSet, NAMESPACE_NAME_LABEL, NamespaceScope, Platform};
-use crate::sidecarset::injection::{Amounts, Clash, Fit, Fitting, Injection, Tailor};
+use crate::sidecarset::injection::{AmountsSource, Clash, Fit, Fitting, Injection, Tailor};
 use crate::sidecarset::platform::PLATFORM_LABELS;
 use crate::sidecarset::resources::OwnDefaults;
 use crate::snapshot::Snapshot;
@@ -94,7 +94,7 @@ pub fn fitted_at_creation<'s>(
     } else {
         OwnDefaults::default()
     };
-    Ok(fitted(pod, body, selected, Amounts::Computed(defaults), snapshot))
+    Ok(fitted(pod, body, selected, AmountsSource::Computed(defaults), snapshot))
 }
 
 /// The same sets, each as this pod gets it. The pod was read from `body`.
@@ -102,7 +102,7 @@ pub fn fitted<'s, 'p>(
     pod: &'p PodView<'p>,
     body: &str,
     selected: Selected<'s>,
-    amounts: Amounts<'p>,
+    amounts: AmountsSource<'p>,
     snapshot: &Snapshot,
 ) -> Fitted<'s> {
     let coming = selected.iter().filter(|(_, selection)| selection.may_have_come());

@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 use crate::outcome::{refuse_after_all, refused, says_little, set_reason};
 use crate::pod::decoded::Decoded;
 use crate::pod::view::PodView;
-use crate::sidecarset::narrowing::Rule;
+use crate::sidecarset::narrowing::NarrowingRule;
 use crate::snapshot::Snapshot;
 
 /// A further decider on new pods. Pure, as everything here.
@@ -51,9 +51,9 @@ pub trait Stage: Debug + Send + Sync {
 
     /// Which pods it can match. The API server does not call the webhook for others where entries are narrowed, so that a stage that
     /// cannot say says all.
-    fn narrowing(&self, snapshot: &Snapshot) -> Rule {
+    fn narrowing(&self, snapshot: &Snapshot) -> NarrowingRule {
         let _ = snapshot;
-        Rule::Wide
+        NarrowingRule::Wide
     }
 }
 
@@ -79,10 +79,10 @@ pub struct Step {
 }
 
 /// Which pods all stages together can match: what sets match, and what plugins and the further stages do.
-pub fn narrowing(sets: Rule, stages: &[&'static dyn Stage], snapshot: &Snapshot) -> Rule {
+pub fn narrowing(sets: NarrowingRule, stages: &[&'static dyn Stage], snapshot: &Snapshot) -> NarrowingRule {
     // A plugin or a range is about every pod of its namespaces.
     let is_wide = !snapshot.limit_ranges.is_empty() || snapshot.plugins.iter().any(|plugin| plugin.plugin.is_of_pods());
-    let sets = if is_wide { Rule::Wide } else { sets };
+    let sets = if is_wide { NarrowingRule::Wide } else { sets };
     let busy = stages.iter().filter(|stage| !stage.is_idle(snapshot));
     busy.fold(sets, |all, stage| all.or(&stage.narrowing(snapshot)))
 }

@@ -15,7 +15,7 @@ use crate::pod::stages::{self, Stages};
 use crate::pod::view::PodView;
 use crate::reasons;
 use crate::sidecarset::compiled::CompiledSet;
-use crate::sidecarset::injection::{Amounts, Clash, Injection, Missing, outdated_warning};
+use crate::sidecarset::injection::{AmountsSource, Clash, Injection, Missing, outdated_warning};
 use crate::sidecarset::resources::OwnDefaults;
 use crate::snapshot::Snapshot;
 
@@ -78,7 +78,7 @@ fn sets(
         }
     };
     // What was filled in is in the pod by now.
-    let amounts = Amounts::Computed(OwnDefaults::default());
+    let amounts = AmountsSource::Computed(OwnDefaults::default());
     let Fitted { sets, selections, .. } = fitted(pod, request.body, selected, amounts, snapshot);
     let mut injection = injection(pod, request.body, &sets, &selections);
     let mut report = Report::default();

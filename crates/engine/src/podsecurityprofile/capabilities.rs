@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::api::ProfileSpec;
 use super::compiled::{Least, bounded};
 use super::context::{Context, elements, map, member};
-use super::faults::{Faults, NIL, listed};
+use super::faults::{NIL, ProfileFaults, listed};
 
 /// What containers may add and must drop.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -83,7 +83,7 @@ impl Capabilities {
     }
 
     /// Checks what a container adds and drops.
-    pub fn check(&self, container: &Context<'_>, path: &Path, faults: &mut Faults) {
+    pub fn check(&self, container: &Context<'_>, path: &Path, faults: &mut ProfileFaults) {
         let found = container.get("capabilities");
         if found.is_none() {
             if !self.default_add.is_empty() || !self.required_drop.is_empty() {

@@ -10,8 +10,8 @@ use admission::{Request, Unserved};
 
 use super::api::{GROUP, PLURAL, VERSION};
 use super::compiled::CompiledProfile;
-use super::faults::Faults;
-use super::judge::{Change, judge};
+use super::faults::ProfileFaults;
+use super::judge::{FilledIn, judge};
 use super::pod::Pod;
 
 /// The annotation with the profile of a pod, as in 1.24.
@@ -44,7 +44,7 @@ pub enum Choice {
         /// Name of the profile.
         profile: String,
         /// What it fills in.
-        change: Change,
+        change: FilledIn,
     },
     /// None that may be used does.
     Refused(String),
@@ -72,7 +72,7 @@ pub fn choose<O>(case: Case<'_>, request: &Request<'_, O>) -> Result<Choice, Uns
         }
     }
     let may = users.may_use(refusing.iter().map(|(profile, _)| profile.name.as_str()), request)?;
-    let mut faults = Faults::default();
+    let mut faults = ProfileFaults::default();
     let usable = refusing.into_iter().zip(may).filter(|(_, may)| *may).map(|((_, faults), _)| faults);
     usable.for_each(|found| faults.append(found));
     let what = if case.may_change { "admit" } else { "validate" };
@@ -100,7 +100,7 @@ struct Found<'c> {
     unchanged: Vec<&'c Arc<CompiledProfile>>,
     changed: Vec<&'c Arc<CompiledProfile>>,
     /// The first that do not allow it.
-    refusing: Vec<(&'c Arc<CompiledProfile>, Faults)>,
+    refusing: Vec<(&'c Arc<CompiledProfile>, ProfileFaults)>,
     /// How many more do not.
     left_out: usize,
 }

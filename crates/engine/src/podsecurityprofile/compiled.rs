@@ -6,11 +6,11 @@ use admission::format::selector::Selector;
 
 use super::api::{IdStrategy, PodSecurityProfile, ProfileSpec, RUN_AS_ANY, SeLinuxOptions};
 use super::capabilities::Capabilities;
-use super::ids::{Ranges, Rule};
+use super::ids::{IdRanges, IdRule};
 use super::kernel::{ProcMounts, RuntimeClasses, Sysctls};
 use super::profiles::{AppArmor, Seccomp};
 use super::selinux;
-use super::volumes::Volumes;
+use super::volumes::VolumeRule;
 use crate::limitrange::compiled::selecting;
 
 /// Items of each list of a profile.
@@ -82,21 +82,21 @@ pub struct CompiledProfile {
     /// Whether pods may use the IPC namespace of the node.
     pub host_ipc: bool,
     /// Ports of the node.
-    pub host_ports: Ranges,
+    pub host_ports: IdRanges,
     /// Capabilities.
     pub capabilities: Capabilities,
     /// Volumes.
-    pub volumes: Volumes,
+    pub volumes: VolumeRule,
     /// The label of SELinux that must be there.
     pub se_linux: Option<SeLinuxOptions>,
     /// Users.
-    pub run_as_user: Rule,
+    pub run_as_user: IdRule,
     /// Primary groups.
-    pub run_as_group: Rule,
+    pub run_as_group: IdRule,
     /// Further groups.
-    pub supplemental_groups: Rule,
+    pub supplemental_groups: IdRule,
     /// The group of volumes.
-    pub fs_group: Rule,
+    pub fs_group: IdRule,
     /// Whether root file systems must be read-only.
     pub read_only_root_filesystem: bool,
     /// Whether containers that do not say may gain privileges.
@@ -147,18 +147,22 @@ impl CompiledProfile {
             host_network: spec.host_network,
             host_pid: spec.host_pid,
             host_ipc: spec.host_ipc,
-            host_ports: Ranges::read(&spec.host_ports, &path.child("hostPorts"), errors),
+            host_ports: IdRanges::read(&spec.host_ports, &path.child("hostPorts"), errors),
             capabilities: Capabilities::read(spec, path, errors),
-            volumes: Volumes::read(spec, path, errors),
+            volumes: VolumeRule::read(spec, path, errors),
             se_linux: selinux::read(&spec.se_linux, &path.child("seLinux"), errors),
-            run_as_user: Rule::of_users(&spec.run_as_user, &path.child("runAsUser"), errors),
-            run_as_group: Rule::of_groups(
+            run_as_user: IdRule::of_users(&spec.run_as_user, &path.child("runAsUser"), errors),
+            run_as_group: IdRule::of_groups(
                 spec.run_as_group.as_ref().unwrap_or(&any),
                 &path.child("runAsGroup"),
                 errors,
             ),
-            supplemental_groups: Rule::of_groups(&spec.supplemental_groups, &path.child("supplementalGroups"), errors),
-            fs_group: Rule::of_groups(&spec.fs_group, &path.child("fsGroup"), errors),
+            supplemental_groups: IdRule::of_groups(
+                &spec.supplemental_groups,
+                &path.child("supplementalGroups"),
+                errors,
+            ),
+            fs_group: IdRule::of_groups(&spec.fs_group, &path.child("fsGroup"), errors),
             read_only_root_filesystem: spec.read_only_root_filesystem,
             default_allow_privilege_escalation: spec.default_allow_privilege_escalation,
             allow_privilege_escalation: spec.allow_privilege_escalation.unwrap_or(true),

@@ -14,12 +14,12 @@ const SHOWN: usize = 16;
 
 /// The first faults that a profile finds in a pod, and how many more there are.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Faults {
+pub struct ProfileFaults {
     kept: Vec<String>,
     more: usize,
 }
 
-impl Faults {
+impl ProfileFaults {
     /// Whether there is none.
     pub const fn is_empty(&self) -> bool {
         self.kept.is_empty()
@@ -43,7 +43,7 @@ impl Faults {
 }
 
 /// As Go prints a list: in brackets, with spaces in between.
-impl fmt::Display for Faults {
+impl fmt::Display for ProfileFaults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "[{}", self.kept.join(" "))?;
         if self.more > 0 {

@@ -8,13 +8,13 @@ use serde_json::Value;
 use super::api::{IdRange, IdStrategy, MAY_RUN_AS, MUST_RUN_AS, MUST_RUN_AS_NON_ROOT, RUN_AS_ANY};
 use super::compiled::{Least, bounded};
 use super::context::{Context, effective};
-use super::faults::{Faults, invalid_as, listed};
+use super::faults::{ProfileFaults, invalid_as, listed};
 
 /// Ranges, of which there are few.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Ranges(Vec<IdRange>);
+pub struct IdRanges(Vec<IdRange>);
 
-impl Ranges {
+impl IdRanges {
     /// Ranges, and what is wrong with them.
     pub fn read(ranges: &[IdRange], path: &Path, errors: &mut ErrorList) -> Self {
         for (index, range) in bounded(ranges, path, Least::None, errors).iter().enumerate() {
@@ -52,7 +52,7 @@ impl Ranges {
 }
 
 /// As Go prints them.
-impl fmt::Display for Ranges {
+impl fmt::Display for IdRanges {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ranges: Vec<String> = self.0.iter().map(|range| format!("{{{} {}}}", range.min, range.max)).collect();
         write!(f, "[{}]", ranges.join(" "))
@@ -61,19 +61,19 @@ impl fmt::Display for Ranges {
 
 /// How ids are chosen.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub enum Rule {
+pub enum IdRule {
     /// Any.
     #[default]
     Any,
     /// One of these, and the first where there is none.
-    Must(Ranges),
+    Must(IdRanges),
     /// One of these, or none.
-    May(Ranges),
+    May(IdRanges),
     /// Users but root.
     NonRoot,
 }
 
-impl Rule {
+impl IdRule {
     /// The rule of users.
     pub fn of_users(strategy: &IdStrategy, path: &Path, errors: &mut ErrorList) -> Self {
         Self::read(strategy, &[MUST_RUN_AS, MUST_RUN_AS_NON_ROOT, RUN_AS_ANY], path, errors)
@@ -89,7 +89,7 @@ impl Rule {
         if !words.contains(&rule) {
             errors.push(Error::not_supported(&path.child("rule"), rule, words));
         }
-        let ranges = Ranges::read(&strategy.ranges, &path.child("ranges"), errors);
+        let ranges = IdRanges::read(&strategy.ranges, &path.child("ranges"), errors);
         let needs_some = [MUST_RUN_AS, MAY_RUN_AS].contains(&rule);
         if needs_some && ranges.0.is_empty() {
             errors.push(Error::required(&path.child("ranges"), format!("{rule} requires at least one range")));
@@ -111,7 +111,7 @@ impl Rule {
     }
 
     /// Checks groups: none where the field is absent.
-    pub fn check_groups(&self, groups: Option<&[i64]>, path: &Path, faults: &mut Faults) {
+    pub fn check_groups(&self, groups: Option<&[i64]>, path: &Path, faults: &mut ProfileFaults) {
         let shown = || listed("int64", groups.map(|groups| groups.iter().map(i64::to_string)));
         let (Self::Must(ranges) | Self::May(ranges)) = self else { return };
         let found = groups.unwrap_or_default();
@@ -139,7 +139,7 @@ impl Rule {
     }
 
     /// Checks the user of a container.
-    pub fn check_user(&self, container: &Context<'_>, pod: &Context<'_>, path: &Path, faults: &mut Faults) {
+    pub fn check_user(&self, container: &Context<'_>, pod: &Context<'_>, path: &Path, faults: &mut ProfileFaults) {
         let user = effective(container, pod, "runAsUser").and_then(Value::as_i64);
         let non_root = effective(container, pod, "runAsNonRoot").and_then(Value::as_bool);
         let (of_user, of_non_root) = (|| path.child("runAsUser"), || path.child("runAsNonRoot"));

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::compiled::CompiledProfile;
 use super::context::{Context, effective};
-use super::faults::{Faults, NIL};
+use super::faults::{NIL, ProfileFaults};
 use super::pod::{Container, Pod};
 use super::profiles::APP_ARMOR_ANNOTATION;
 use super::selinux;
@@ -22,12 +22,12 @@ const MAX_VALUES: usize = 40_000;
 
 /// What is filled in: the place of each value, and the value.
 #[derive(Debug, Default)]
-pub struct Change {
+pub struct FilledIn {
     values: Vec<(String, Value)>,
     size: usize,
 }
 
-impl Change {
+impl FilledIn {
     /// Whether nothing is.
     pub const fn is_empty(&self) -> bool {
         self.values.is_empty()
@@ -68,9 +68,9 @@ fn count(value: &Value) -> usize {
 #[derive(Debug, Default)]
 pub struct Judged {
     /// What it fills in.
-    pub change: Change,
+    pub change: FilledIn,
     /// What it does not allow.
-    pub faults: Faults,
+    pub faults: ProfileFaults,
 }
 
 /// Judges a pod by a profile.
@@ -128,7 +128,7 @@ fn check_pod(
     pod: &Pod<'_>,
     context: &Context<'_>,
     class: Option<&str>,
-    faults: &mut Faults,
+    faults: &mut ProfileFaults,
 ) {
     let path = Path::new("spec").child("securityContext");
     let group = context.get("fsGroup").and_then(Value::as_i64);
@@ -194,7 +194,7 @@ fn check_container(
     container: &Container<'_>,
     own: &Context<'_>,
     context: &Context<'_>,
-    faults: &mut Faults,
+    faults: &mut ProfileFaults,
 ) {
     let at = container.path();
     let path = at.child("securityContext");

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::api::ProfileSpec;
 use super::compiled::{Least, bounded};
 use super::context::{Context, text};
-use super::faults::Faults;
+use super::faults::ProfileFaults;
 
 /// Sysctls that touch nothing but the pod, as in 1.24.
 const SAFE: [&str; 5] = [
@@ -71,7 +71,7 @@ impl Sysctls {
     }
 
     /// Checks the sysctls of a pod.
-    pub fn check(&self, pod: &Context<'_>, faults: &mut Faults) {
+    pub fn check(&self, pod: &Context<'_>, faults: &mut ProfileFaults) {
         let list = pod.get("sysctls").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         for (index, sysctl) in list.iter().enumerate() {
             let name = text(Some(sysctl), "name").unwrap_or_default();
@@ -144,7 +144,7 @@ impl ProcMounts {
     }
 
     /// Checks that of a container.
-    pub fn check(&self, container: &Context<'_>, path: &Path, faults: &mut Faults) {
+    pub fn check(&self, container: &Context<'_>, path: &Path, faults: &mut ProfileFaults) {
         let found = container.get("procMount").and_then(Value::as_str).unwrap_or(DEFAULT_PROC);
         if !self.0.contains(found) {
             faults.add(|| Error::invalid(&path.child("procMount"), found, "ProcMountType is not allowed"));
@@ -183,7 +183,7 @@ impl RuntimeClasses {
     }
 
     /// Checks that of a pod.
-    pub fn check(&self, found: Option<&str>, faults: &mut Faults) {
+    pub fn check(&self, found: Option<&str>, faults: &mut ProfileFaults) {
         if let Some(found) = found
             && !self.allowed.contains(ANY)
             && !self.allowed.contains(found)

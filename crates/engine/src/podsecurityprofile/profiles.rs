@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::compiled::{Least, bounded};
 use super::context::{Context, effective, map, text};
-use super::faults::Faults;
+use super::faults::ProfileFaults;
 
 /// The word for any.
 const ANY: &str = "*";
@@ -91,7 +91,7 @@ impl Seccomp {
     }
 
     /// Checks that of a pod, or of a container.
-    pub fn check(&self, field: Option<&Value>, path: &Path, faults: &mut Faults) {
+    pub fn check(&self, field: Option<&Value>, path: &Path, faults: &mut ProfileFaults) {
         let (found, path) = (as_written(field), || path.child("seccompProfile"));
         if self.allowed.contains(ANY) || self.allowed.contains(&found) {
             return;
@@ -154,7 +154,7 @@ impl AppArmor {
     }
 
     /// Checks that of a container.
-    pub fn check(&self, container: &Context<'_>, pod: &Context<'_>, path: &Path, faults: &mut Faults) {
+    pub fn check(&self, container: &Context<'_>, pod: &Context<'_>, path: &Path, faults: &mut ProfileFaults) {
         let Some(allowed) = &self.allowed else { return };
         let found = as_written(effective(container, pod, "appArmorProfile"));
         if allowed.contains(&found) || (found.is_empty() && allowed.is_empty()) {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::api::{MUST_RUN_AS, RUN_AS_ANY, SeLinuxOptions, SeLinuxStrategy};
 use super::context::text;
-use super::faults::Faults;
+use super::faults::ProfileFaults;
 
 const RULES: [&str; 2] = [MUST_RUN_AS, RUN_AS_ANY];
 
@@ -32,7 +32,7 @@ pub fn as_value(label: &SeLinuxOptions) -> Value {
 }
 
 /// Checks a label of a pod or a container.
-pub fn check(required: &SeLinuxOptions, found: Option<&Value>, path: &Path, faults: &mut Faults) {
+pub fn check(required: &SeLinuxOptions, found: Option<&Value>, path: &Path, faults: &mut ProfileFaults) {
     if found.is_none() {
         return faults.add(|| Error::required(path, ""));
     }

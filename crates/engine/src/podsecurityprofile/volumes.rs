@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::api::{HostPath, ProfileSpec};
 use super::compiled::{Least, bounded};
 use super::context::{elements, member, text};
-use super::faults::Faults;
+use super::faults::ProfileFaults;
 use super::pod::Pod;
 use crate::plugins::work;
 
@@ -54,14 +54,14 @@ const TYPES: [&str; 31] = [
 
 /// Which volumes pods may have.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Volumes {
+pub struct VolumeRule {
     types: BTreeSet<String>,
     host_paths: Vec<HostPath>,
     flex: BTreeSet<String>,
     csi: BTreeSet<String>,
 }
 
-impl Volumes {
+impl VolumeRule {
     /// What a profile says, and what is wrong with it.
     pub fn read(spec: &ProfileSpec, path: &Path, errors: &mut ErrorList) -> Self {
         let volumes = path.child("volumes");
@@ -98,7 +98,7 @@ impl Volumes {
     }
 
     /// Checks the volumes of a pod, and mounts of those that must be read-only.
-    pub fn check(&self, pod: &Pod<'_>, faults: &mut Faults) {
+    pub fn check(&self, pod: &Pod<'_>, faults: &mut ProfileFaults) {
         let (volumes, mut read_only) = (Path::new("spec").child("volumes"), BTreeSet::new());
         for (index, volume) in pod.volumes().iter().enumerate() {
             work::done(1);
@@ -174,7 +174,7 @@ fn sources(volume: &Value) -> impl Iterator<Item = (&str, &Value)> {
     sources.map(|(key, source)| (if key == "cephfs" { "cephFS" } else { key.as_str() }, source))
 }
 
-fn driver(allowed: &BTreeSet<String>, source: &Value, faults: &mut Faults, error: impl FnOnce(&str) -> Error) {
+fn driver(allowed: &BTreeSet<String>, source: &Value, faults: &mut ProfileFaults, error: impl FnOnce(&str) -> Error) {
     let found = text(Some(source), "driver").unwrap_or_default();
     if !allowed.is_empty() && !allowed.contains(found) {
         faults.add(|| error(found));
@@ -191,7 +191,7 @@ fn trimmed(path: &str) -> &str {
     path.strip_suffix('/').unwrap_or(path)
 }
 
-fn check_mounts(read_only: &BTreeSet<&str>, pod: &Pod<'_>, faults: &mut Faults) {
+fn check_mounts(read_only: &BTreeSet<&str>, pod: &Pod<'_>, faults: &mut ProfileFaults) {
     for container in pod.containers() {
         for (index, mount) in elements(Some(container.value), "volumeMounts").iter().enumerate() {
             work::done(1);

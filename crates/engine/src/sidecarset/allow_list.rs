@@ -26,12 +26,12 @@ pub enum AllowList {
     /// The list cannot be read, and why. Then none is allowed.
     Unreadable(String),
     /// By rules, of which one is enough.
-    Rules(Vec<Rule>),
+    Rules(Vec<AllowRule>),
 }
 
 /// Keys of annotations that some sets may give.
 #[derive(Debug, Clone)]
-pub struct Rule {
+pub struct AllowRule {
     // By the set's labels; all where absent.
     selector: Option<Selector>,
     keys: Vec<Regex>,
@@ -61,12 +61,12 @@ impl AllowList {
     /// Whether a set with these labels may give an annotation of this key.
     pub fn allows(&self, labels: &BTreeMap<String, String>, key: &str) -> bool {
         let Self::Rules(rules) = self else { return false };
-        let concerns = |rule: &&Rule| rule.selector.as_ref().is_none_or(|selector| selector.matches(labels));
+        let concerns = |rule: &&AllowRule| rule.selector.as_ref().is_none_or(|selector| selector.matches(labels));
         rules.iter().filter(concerns).any(|rule| rule.keys.iter().any(|expression| expression.is_match(key)))
     }
 }
 
-fn compile(written: Written) -> Result<Vec<Rule>, String> {
+fn compile(written: Written) -> Result<Vec<AllowRule>, String> {
     if written.rules.len() > MOST {
         return Err(format!("more than {MOST} rules"));
     }
@@ -74,14 +74,14 @@ fn compile(written: Written) -> Result<Vec<Rule>, String> {
     rules.map(|(index, rule)| rule_of(rule, &mut room).map_err(|error| format!("rules[{index}]: {error}"))).collect()
 }
 
-fn rule_of(rule: WrittenRule, room: &mut usize) -> Result<Rule, String> {
+fn rule_of(rule: WrittenRule, room: &mut usize) -> Result<AllowRule, String> {
     if rule.allowed_annotation_key_exprs.len() > MOST {
         return Err(format!("more than {MOST} expressions"));
     }
     let selector = rule.selector.map(|selector| selector.compile().map_err(|error| error.to_string())).transpose()?;
     let expressions = rule.allowed_annotation_key_exprs.iter();
     let keys = expressions.map(|expression| expression_of(expression, room));
-    Ok(Rule { selector, keys: keys.collect::<Result<_, _>>()? })
+    Ok(AllowRule { selector, keys: keys.collect::<Result<_, _>>()? })
 }
 
 fn expression_of(expression: &str, room: &mut usize) -> Result<Regex, String> {

@@ -23,12 +23,12 @@ use crate::sidecarset::hot_upgrade;
 use crate::sidecarset::injection::List;
 use crate::sidecarset::metadata::{self, AnnotationPiece};
 use crate::sidecarset::needs::volume_names;
-use crate::sidecarset::overrides::PodOverrides;
+use crate::sidecarset::overrides::CompiledOverrides;
 use crate::sidecarset::pin::Pin;
 use crate::sidecarset::platform;
 pub use crate::sidecarset::platform::Platform;
-use crate::sidecarset::resources::ResourceDefaults;
-use crate::sidecarset::sameness::AllowedChanges;
+use crate::sidecarset::resources::CompiledDefaults;
+use crate::sidecarset::sameness::CompiledAllowedChanges;
 use crate::sidecarset::vocabulary::{
     JOB_INJECT, JOB_SKIP, PLATFORM_WINDOWS, REVISION_HISTORY_LIMIT, SECURITY_COMPLETE,
 };
@@ -67,7 +67,7 @@ pub struct CompiledSet {
     /// Whether a pod may opt out.
     pub may_opt_out: bool,
     /// What of it may be another in a pod.
-    pub allowed: AllowedChanges,
+    pub allowed: CompiledAllowedChanges,
     /// Injection is paused.
     pub paused: bool,
     /// The older revision that new pods get.
@@ -89,11 +89,11 @@ pub struct CompiledSet {
     /// Annotations that pods get.
     pub metadata: Vec<AnnotationPiece>,
     /// What a pod may change for itself.
-    pub pod_overrides: Option<Box<PodOverrides>>,
+    pub pod_overrides: Option<Box<CompiledOverrides>>,
     /// What pods that end get.
     pub job_pods: JobPods,
     /// For containers that lack requests or limits.
-    pub resource_defaults: ResourceDefaults,
+    pub resource_defaults: CompiledDefaults,
     /// Sentences for the user who creates a pod with the set: what the set did for this pod.
     pub notes: Vec<String>,
     /// The user's own name for this form, `spec.customVersion`.
@@ -153,7 +153,7 @@ impl CompiledSet {
         require_names(spec, &path, &mut errors);
         check_reach(spec, &path, &mut errors);
         let fillings = Fillings {
-            defaults: ResourceDefaults::of(spec.resource_defaults.as_ref()),
+            defaults: CompiledDefaults::of(spec.resource_defaults.as_ref()),
             security: (spec.pod_security.as_deref() == Some(SECURITY_COMPLETE)).then(|| platform(spec)),
         };
         let [init_containers, containers] = both_lists(spec, &fillings, &path, &mut errors);
@@ -173,7 +173,7 @@ impl CompiledSet {
             scope,
             on_clash: if spec.clash_policy.as_deref() == Some("Skip") { OnClash::Skip } else { OnClash::Refuse },
             may_opt_out: spec.opt_out.as_deref() != Some("Denied"),
-            allowed: AllowedChanges::of(spec.allowed_changes.as_ref()),
+            allowed: CompiledAllowedChanges::of(spec.allowed_changes.as_ref()),
             paused: spec.injection_strategy.as_ref().and_then(|strategy| strategy.paused).unwrap_or_default(),
             pin,
             bases: bases(|key| set.metadata.annotations.as_ref()?.get(key).map(String::as_str))
@@ -186,7 +186,7 @@ impl CompiledSet {
             entry: entry(&name, &hash, &containers, &init_containers),
             init_containers,
             containers,
-            pod_overrides: spec.pod_overrides.as_ref().map(|written| Box::new(PodOverrides::of(written))),
+            pod_overrides: spec.pod_overrides.as_ref().map(|written| Box::new(CompiledOverrides::of(written))),
             job_pods: JobPods::of(spec.job_pods.as_deref()),
             resource_defaults: fillings.defaults,
             app_containers: AppPiece::all(spec.app_containers.as_ref()),

@@ -25,14 +25,14 @@ pub const ALWAYS: &str = "true";
 
 /// The pods for which the API server calls the webhook.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Rule {
+pub enum NarrowingRule {
     /// All of them.
     Wide,
     /// Those for which one of the clauses is true.
     Narrow(BTreeSet<String>),
 }
 
-impl Rule {
+impl NarrowingRule {
     /// What these sets need.
     pub fn of<'a>(sets: impl IntoIterator<Item = &'a CompiledSet>) -> Self {
         let clauses: Option<BTreeSet<String>> = sets.into_iter().map(clause).collect();
@@ -104,12 +104,14 @@ impl Rule {
 /// What is to be written where these rules are stored; nothing where they are as they should be. It widens at once, and narrows
 /// only when `settled`, from a rule that covers what is wanted. A stored rule that is `None` is another's: it is replaced by the
 /// wide one first.
-pub fn step(stored: &[Option<Rule>], wanted: &Rule, settled: bool) -> Option<Rule> {
+pub fn step(stored: &[Option<NarrowingRule>], wanted: &NarrowingRule, settled: bool) -> Option<NarrowingRule> {
     let covered = stored.iter().all(|rule| rule.as_ref().is_some_and(|rule| rule.covers(wanted)));
     let target = if settled && covered {
         wanted.clone()
     } else {
-        let wider = |all: Rule, rule: &Option<Rule>| rule.as_ref().map_or(Rule::Wide, |rule| all.or(rule));
+        let wider = |all: NarrowingRule, rule: &Option<NarrowingRule>| {
+            rule.as_ref().map_or(NarrowingRule::Wide, |rule| all.or(rule))
+        };
         stored.iter().fold(wanted.clone(), wider)
     };
     stored.iter().any(|rule| rule.as_ref() != Some(&target)).then_some(target)
@@ -148,21 +150,21 @@ fn label_terms(selector: &Selector) -> Vec<String> {
     let mut terms = Vec::new();
     // The API server takes an expression that fails for an answer that did not come. Labels are guarded once for the clause
     // where they have to be there anyway.
-    let guarded = selector.requirements().iter().any(is_positive);
-    if guarded {
+    let has_guard = selector.requirements().iter().any(is_positive);
+    if has_guard {
         terms.push(HAS_LABELS.to_owned());
     }
-    terms.extend(selector.requirements().iter().filter_map(|term| label_term(term, guarded)));
+    terms.extend(selector.requirements().iter().filter_map(|term| label_term(term, has_guard)));
     terms
 }
 
-fn label_term(term: &Requirement, guarded: bool) -> Option<String> {
+fn label_term(term: &Requirement, has_guard: bool) -> Option<String> {
     if !is_plain(term.key()) {
         return None;
     }
     let present = format!("'{}' in {LABELS}", term.key());
     let negated = |condition: &str| {
-        let guard = if guarded { String::new() } else { format!("{HAS_LABELS} && ") };
+        let guard = if has_guard { String::new() } else { format!("{HAS_LABELS} && ") };
         format!("!({guard}{condition})")
     };
     let has_value = |values: &[String]| {

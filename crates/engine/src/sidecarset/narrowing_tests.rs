@@ -14,7 +14,7 @@ fn set(spec: Value) -> CompiledSet {
 
 fn expression(specs: &[Value]) -> Option<String> {
     let sets: Vec<CompiledSet> = specs.iter().cloned().map(set).collect();
-    Rule::of(&sets).expression()
+    NarrowingRule::of(&sets).expression()
 }
 
 type Labels = BTreeMap<String, String>;
@@ -179,7 +179,7 @@ proptest! {
         of_namespace.extend(env.map(|value| ("env".to_owned(), value)));
         let own = labels.clone().unwrap_or_default();
         let matched = sets.iter().any(|set| set.selector.matches(&own) && reaches(set, &namespace, &of_namespace));
-        let asked = Rule::of(&sets).expression().map_or(Ok(true), |text| Evaluator::evaluate(&text, labels.as_ref(), &namespace));
+        let asked = NarrowingRule::of(&sets).expression().map_or(Ok(true), |text| Evaluator::evaluate(&text, labels.as_ref(), &namespace));
         // An expression that fails would refuse the pod.
         let asked = asked.unwrap();
         prop_assert!(asked || !matched);
@@ -188,15 +188,15 @@ proptest! {
     #[test]
     fn what_is_written_is_read_back(specs in vec(spec(), 0..5)) {
         let sets: Vec<CompiledSet> = specs.into_iter().map(set).collect();
-        let rule = Rule::of(&sets);
-        prop_assert_eq!(Rule::read(rule.expression().as_deref()), Some(rule));
+        let rule = NarrowingRule::of(&sets);
+        prop_assert_eq!(NarrowingRule::read(rule.expression().as_deref()), Some(rule));
     }
 
     #[test]
     fn no_step_leaves_out_what_is_wanted(
         stored in vec(spec(), 0..4), foreign in any::<bool>(), wanted in vec(spec(), 0..4), settled in any::<bool>(),
     ) {
-        let rule = |specs: Vec<Value>| Rule::of(&specs.into_iter().map(set).collect::<Vec<_>>());
+        let rule = |specs: Vec<Value>| NarrowingRule::of(&specs.into_iter().map(set).collect::<Vec<_>>());
         let (stored, wanted) = (rule(stored), rule(wanted));
         let mut stored = vec![Some(stored.clone()), (!foreign).then_some(stored)];
         for settled in [settled, settled, true, true] {
@@ -267,9 +267,9 @@ fn beyond_the_limits_every_pod_is_asked_about() {
 
 #[test]
 fn an_expression_of_another_form_is_replaced_by_the_wide_rule_first() {
-    assert_eq!(Rule::read(Some("request.namespace != 'a'")), None);
-    let wanted = Rule::Narrow(BTreeSet::new());
-    assert_eq!(step(&[None], &wanted, true), Some(Rule::Wide));
-    assert_eq!(step(&[Some(Rule::Wide)], &wanted, false), None);
-    assert_eq!(step(&[Some(Rule::Wide)], &wanted, true), Some(wanted));
+    assert_eq!(NarrowingRule::read(Some("request.namespace != 'a'")), None);
+    let wanted = NarrowingRule::Narrow(BTreeSet::new());
+    assert_eq!(step(&[None], &wanted, true), Some(NarrowingRule::Wide));
+    assert_eq!(step(&[Some(NarrowingRule::Wide)], &wanted, false), None);
+    assert_eq!(step(&[Some(NarrowingRule::Wide)], &wanted, true), Some(wanted));
 }

@@ -38,18 +38,18 @@ pub struct Needs {
     /// `windowsOptions.hostProcess`: all containers of a pod or none.
     pub host_process: Option<bool>,
     /// Resource requests; a missing one is the limit, as the API server defaults it.
-    pub requests: Amounts,
+    pub requests: NamedAmounts,
     /// Resource limits.
-    pub limits: Amounts,
+    pub limits: NamedAmounts,
     /// Keeps running though it is an init container.
     pub is_native_sidecar: bool,
 }
 
 /// Amounts by the name of the resource: of few, and kept in each of thousands of sets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Amounts(Box<[(Box<str>, Quantity)]>);
+pub struct NamedAmounts(Box<[(Box<str>, Quantity)]>);
 
-impl Amounts {
+impl NamedAmounts {
     /// The amount of a resource.
     pub fn get(&self, name: &str) -> Option<&Quantity> {
         self.iter().find(|(own, _)| *own == name).map(|(_, amount)| amount)
@@ -66,7 +66,7 @@ impl Amounts {
     }
 }
 
-impl From<BTreeMap<String, Quantity>> for Amounts {
+impl From<BTreeMap<String, Quantity>> for NamedAmounts {
     fn from(amounts: BTreeMap<String, Quantity>) -> Self {
         Self(amounts.into_iter().map(|(name, amount)| (name.into(), amount)).collect())
     }

@@ -18,7 +18,7 @@ const TAG_MAX: usize = 128;
 
 /// What pods may change.
 #[derive(Debug, Clone, Default)]
-pub struct PodOverrides {
+pub struct CompiledOverrides {
     // None where all containers are meant.
     names: Option<BTreeSet<String>>,
     min: BTreeMap<String, Quantity>,
@@ -42,7 +42,7 @@ impl NotAllowed {
     }
 }
 
-impl PodOverrides {
+impl CompiledOverrides {
     /// Those of a set.
     pub fn of(written: &Written) -> Self {
         let bounds = written.resources.clone().unwrap_or_default();
@@ -189,12 +189,12 @@ fn is_tag(tag: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn overrides() -> PodOverrides {
+    fn overrides() -> CompiledOverrides {
         let written = json!({
             "containerNames": ["proxy"], "env": ["LEVEL", "NEW"], "imageTag": true,
             "resources": {"min": {"cpu": "10m"}, "max": {"cpu": "2", "memory": "1Gi"}},
         });
-        PodOverrides::of(&serde_json::from_value(written).unwrap())
+        CompiledOverrides::of(&serde_json::from_value(written).unwrap())
     }
 
     fn applied(image: &str, asked: &Value) -> Result<Value, String> {
@@ -263,7 +263,7 @@ mod tests {
         ] {
             assert_eq!(applied("proxy:1", &asked).unwrap_err(), expected, "{asked}");
         }
-        let none = PodOverrides::default().apply("proxy", &json!({"image": "proxy:2"}), &mut RawObject::new());
+        let none = CompiledOverrides::default().apply("proxy", &json!({"image": "proxy:2"}), &mut RawObject::new());
         assert_eq!(none.unwrap_err().field, "image");
         let other = overrides().apply("other", &json!({}), &mut RawObject::new());
         assert_eq!(other.unwrap_err().why, "the set lets pods change other containers alone");

@@ -205,12 +205,12 @@ fn check_constants(
 
 /// `spec.resourceDefaults`: for containers that lack a request or limit.
 #[derive(Debug, Clone, Default)]
-pub struct ResourceDefaults {
+pub struct CompiledDefaults {
     limits: RawObject,
     requests: RawObject,
 }
 
-impl ResourceDefaults {
+impl CompiledDefaults {
     /// Those of a set.
     pub fn of(written: Option<&Written>) -> Self {
         let Some(written) = written else { return Self::default() };

@@ -16,7 +16,7 @@ pub struct SnapshotBuilder {
 }
 
 impl SnapshotBuilder {
-    /// A feed that has seen nothing. Namespaces may appear where a cluster is watched, and not where files are all there is.
+    /// A builder that has seen nothing. Namespaces may appear where a cluster is watched, and not where files are all there is.
     pub fn new(exclusion: Exclusion, namespaces_may_appear: bool) -> Self {
         let next = Snapshot { exclusion: Arc::new(exclusion), namespaces_may_appear, ..Snapshot::default() };
         Self { collections: Collections::default(), version_changed: false, next }
@@ -63,31 +63,31 @@ mod tests {
     use super::*;
     use crate::snapshot::sets::tests::set;
 
-    fn feed() -> (SnapshotBuilder, ArcSwap<Snapshot>) {
+    fn builder() -> (SnapshotBuilder, ArcSwap<Snapshot>) {
         (SnapshotBuilder::new(Exclusion::default(), true), ArcSwap::default())
     }
 
     #[test]
     fn each_publication_raises_the_generation_and_none_happens_without_a_change() {
-        let (mut feed, target) = feed();
-        feed.publish(&target);
+        let (mut builder, target) = builder();
+        builder.publish(&target);
         assert_eq!(target.load().generation, 1);
-        feed.publish(&target);
+        builder.publish(&target);
         assert_eq!(target.load().generation, 1);
-        feed.collections.sets.apply(&set("a", 1, "proxy:1"));
-        feed.publish(&target);
+        builder.collections.sets.apply(&set("a", 1, "proxy:1"));
+        builder.publish(&target);
         assert_eq!(target.load().generation, 2);
     }
 
     #[test]
     fn a_version_of_the_api_server_is_published_when_it_is_another() {
-        let (mut feed, target) = feed();
-        feed.publish(&target);
+        let (mut builder, target) = builder();
+        builder.publish(&target);
         for (minor, resizes, generation) in
             [(None, false, 1), (Some(30), false, 2), (Some(30), false, 2), (Some(33), false, 3), (Some(33), true, 4)]
         {
-            feed.apply_version(minor, resizes);
-            feed.publish(&target);
+            builder.apply_version(minor, resizes);
+            builder.publish(&target);
             let found = target.load();
             assert_eq!((found.minor_version, found.resizes_pods, found.generation), (minor, resizes, generation));
         }

@@ -16,7 +16,7 @@ pub enum Effect {
 
 /// What happened to an object of a kind that is watched only while a plugin reads it.
 #[derive(Debug, Clone)]
-pub enum Change<K, V> {
+pub enum CollectionChange<K, V> {
     /// It is there, as it is here.
     Is(K, V),
     /// It is gone.

@@ -8,7 +8,7 @@ use serde::de::IgnoredAny;
 
 use super::while_read::WhileRead;
 use crate::plugins::api::ScopeSpec;
-use crate::plugins::resource_quota::{Quota, Scope, Values, is_counted};
+use crate::plugins::resource_quota::{Quota, QuotaScope, Values, is_counted};
 
 /// What is read of the spec of a quota.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -35,7 +35,7 @@ pub struct QuotaStatus {
 /// What decisions read of a quota.
 pub fn read(spec: Option<QuotaSpec>, status: Option<QuotaStatus>) -> Quota {
     let QuotaSpec { scopes, scope_selector } = spec.unwrap_or_default();
-    let plain = scopes.into_iter().flatten().map(|name| Scope {
+    let plain = scopes.into_iter().flatten().map(|name| QuotaScope {
         name,
         operator: "Exists".to_owned(),
         values: Values::default(),
@@ -43,7 +43,7 @@ pub fn read(spec: Option<QuotaSpec>, status: Option<QuotaStatus>) -> Quota {
     let selected = scope_selector.and_then(|selector| selector.match_expressions).into_iter().flatten();
     let hard = status.and_then(|status| status.hard).unwrap_or_default();
     let counted = hard.into_keys().filter(|hard| is_counted(hard));
-    Quota { scopes: plain.chain(selected.map(Scope::from)).collect(), hard: counted.map(Into::into).collect() }
+    Quota { scopes: plain.chain(selected.map(QuotaScope::from)).collect(), hard: counted.map(Into::into).collect() }
 }
 
 /// Every quota that has been seen, by namespace and name.

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use super::collection::{Change, Collection, Effect};
+use super::collection::{Collection, CollectionChange, Effect};
 
 /// What a snapshot holds of such a kind.
 pub trait WhileRead: Debug + Clone + Default {
@@ -35,23 +35,23 @@ pub struct ListWhileRead<V> {
 }
 
 impl<V: WhileRead<Key: Clone>> Collection for ListWhileRead<V> {
-    type Object = Change<V::Key, V::Value>;
+    type Object = CollectionChange<V::Key, V::Value>;
     type View = V;
 
     fn apply(&mut self, change: &Self::Object) -> Effect {
         match change {
-            Change::Is(key, value) if self.known.get(key) == Some(value) => return Effect::None,
-            Change::Is(key, value) => Arc::make_mut(&mut self.known).insert(key.clone(), value.clone()),
-            Change::Gone(key) if self.known.get(key).is_none() => return Effect::None,
-            Change::Gone(key) => Arc::make_mut(&mut self.known).remove(key),
-            Change::Listed if self.known.is_complete() => return Effect::None,
-            Change::Listed => Arc::make_mut(&mut self.known).complete(),
-            Change::Unwatched => *self = Self::default(),
+            CollectionChange::Is(key, value) if self.known.get(key) == Some(value) => return Effect::None,
+            CollectionChange::Is(key, value) => Arc::make_mut(&mut self.known).insert(key.clone(), value.clone()),
+            CollectionChange::Gone(key) if self.known.get(key).is_none() => return Effect::None,
+            CollectionChange::Gone(key) => Arc::make_mut(&mut self.known).remove(key),
+            CollectionChange::Listed if self.known.is_complete() => return Effect::None,
+            CollectionChange::Listed => Arc::make_mut(&mut self.known).complete(),
+            CollectionChange::Unwatched => *self = Self::default(),
         }
         Effect::Decisions
     }
 
-    /// Forgets nothing: what is gone is a [`Change`].
+    /// Forgets nothing: what is gone is a [`CollectionChange`].
     fn remove(&mut self, _: &str) -> Effect {
         Effect::None
     }
@@ -71,21 +71,24 @@ mod tests {
     #[test]
     fn objects_change_decisions_once_and_are_forgotten_when_no_plugin_reads_them() {
         let labels = |rack: &str| BTreeMap::from([("rack".to_owned(), rack.to_owned())]);
-        let is = |rack: &str| Change::Is("n".to_owned(), Arc::new(labels(rack)));
+        let is = |rack: &str| CollectionChange::Is("n".to_owned(), Arc::new(labels(rack)));
         let mut list = ListWhileRead::<Nodes>::default();
         assert_eq!([list.apply(&is("a")), list.apply(&is("a"))], [Effect::Decisions, Effect::None]);
         assert!(!list.view().is_complete);
         assert_eq!(list.apply(&is("b")), Effect::Decisions);
-        assert_eq!([list.apply(&Change::Listed), list.apply(&Change::Listed)], [Effect::Decisions, Effect::None]);
+        assert_eq!(
+            [list.apply(&CollectionChange::Listed), list.apply(&CollectionChange::Listed)],
+            [Effect::Decisions, Effect::None]
+        );
         let published = list.view();
         assert_eq!((published.labels("n"), published.is_complete), (Some(&labels("b")), true));
-        let gone = Change::Gone("n".to_owned());
+        let gone = CollectionChange::Gone("n".to_owned());
         assert_eq!([list.apply(&gone), list.apply(&gone)], [Effect::Decisions, Effect::None]);
         assert!(list.view().labels("n").is_none());
         list.apply(&is("a"));
-        list.apply(&Change::Unwatched);
+        list.apply(&CollectionChange::Unwatched);
         assert!(list.view().labels("n").is_none() && !list.view().is_complete);
-        assert_eq!(list.apply(&Change::Listed), Effect::Decisions, "listed again");
+        assert_eq!(list.apply(&CollectionChange::Listed), Effect::Decisions, "listed again");
         assert!(published.labels("n").is_some(), "what was published stays as it was");
     }
 }

@@ -7,7 +7,7 @@ use super::read::chunks;
 
 /// A value of a document, and what is in it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct Lines {
     /// The line on which it starts, counted from 1; of a field, that of its key.
     pub line: usize,
     fields: Vec<(String, Self)>,
@@ -15,12 +15,12 @@ pub struct Place {
 }
 
 /// The documents of a text, as [`read`](super::read()) has them. What cannot be read has no places: the reader says why.
-pub fn places(text: &str) -> Vec<Place> {
+pub fn places(text: &str) -> Vec<Lines> {
     let chunks = chunks(text.strip_prefix('\u{feff}').unwrap_or(text), 1).unwrap_or_default();
     chunks.iter().filter_map(|chunk| document(&chunk.text, chunk.first_line)).collect()
 }
 
-impl Place {
+impl Lines {
     /// The field of this name, or the item at this index.
     pub fn step(&self, step: &str) -> Option<&Self> {
         let field = self.fields.iter().find(|(name, _)| name == step).map(|(_, place)| place);
@@ -85,14 +85,14 @@ pub fn is_path(path: &str) -> bool {
 /// A list or mapping whose end has not come yet.
 #[derive(Default)]
 struct Open {
-    place: Place,
+    place: Lines,
     is_mapping: bool,
     /// The key whose value is next, and its line.
     key: Option<(String, usize)>,
 }
 
 impl Open {
-    fn add(&mut self, mut place: Place) {
+    fn add(&mut self, mut place: Lines) {
         match self.key.take() {
             Some((key, line)) => {
                 place.line = line;
@@ -103,13 +103,13 @@ impl Open {
     }
 }
 
-fn document(text: &str, first_line: usize) -> Option<Place> {
+fn document(text: &str, first_line: usize) -> Option<Lines> {
     let options = granit_parser::options! { emit_comments: false };
     let mut open: Vec<Open> = Vec::new();
     for item in Parser::new_from_str_with_options(text, options) {
         let (event, span) = item.ok()?;
         let line = first_line + span.start.line().saturating_sub(1);
-        let place = Place { line, ..Place::default() };
+        let place = Lines { line, ..Lines::default() };
         let whole = match event {
             Event::SequenceStart(..) | Event::MappingStart(..) => {
                 let is_mapping = matches!(event, Event::MappingStart(..));

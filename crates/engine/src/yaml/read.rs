@@ -113,7 +113,7 @@ impl Chunk {
             if in_value && line.is_none() {
                 line = Some(self.line(&mark));
             }
-            let result = feed(&mut builder, event, self.line(&mark));
+            let result = build_from(&mut builder, event, self.line(&mark));
             result.map_err(|problem| self.error_at(&mark, builder.path(), problem))?;
         }
         let value = builder.into_value();
@@ -131,7 +131,7 @@ impl Chunk {
     }
 }
 
-fn feed(builder: &mut Builder<'_>, event: Event<'_>, line: usize) -> Result<(), Problem> {
+fn build_from(builder: &mut Builder<'_>, event: Event<'_>, line: usize) -> Result<(), Problem> {
     match event {
         Event::Scalar(text, style, anchor, tag) => {
             let tag = tag.map(|tag| format!("{}{}", tag.handle(), tag.suffix()));

@@ -66,7 +66,7 @@ mod tests {
 
     use engine::yaml;
 
-    use super::super::super::super::streams::{Outcome, Streams};
+    use super::super::super::super::streams::{CommandOutcome, Streams};
     use super::super::{ConvertArgs, run};
     use super::*;
 
@@ -81,7 +81,7 @@ mod tests {
     }
 
     /// What becomes of the section beside this kubeconfig.
-    fn converted(section: &Value, kubeconfig: &str) -> (Outcome, String, String) {
+    fn converted(section: &Value, kubeconfig: &str) -> (CommandOutcome, String, String) {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("images.kubeconfig"), kubeconfig).unwrap();
         let configuration = json!({"imagePolicy": section});
@@ -104,7 +104,7 @@ mod tests {
         let section = json!({"kubeConfigFile": "images.kubeconfig", "allowTTL": 50, "denyTTL": 60, "retryBackoff": 500,
             "defaultAllow": true});
         let (outcome, stdout, stderr) = converted(&section, &text);
-        assert_eq!(outcome, Outcome::Fine, "{stderr}");
+        assert_eq!(outcome, CommandOutcome::Fine, "{stderr}");
         let mut found = yaml::read(&stdout).unwrap().into_iter().map(|document| document.value);
         let (object, secret) = (found.next().unwrap(), found.next().unwrap());
         let expected = json!({"allowTTL": 50, "denyTTL": 60, "retryBackoff": 500, "defaultAllow": true});
@@ -128,7 +128,7 @@ mod tests {
             ),
         ] {
             let (outcome, stdout, stderr) = converted(&section, &kubeconfig(&cluster));
-            assert_eq!((outcome, stdout.as_str()), (Outcome::Refused, ""), "{stderr}");
+            assert_eq!((outcome, stdout.as_str()), (CommandOutcome::Refused, ""), "{stderr}");
             assert!(stderr.contains(expected), "{stderr}");
         }
     }

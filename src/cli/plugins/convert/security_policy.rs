@@ -7,7 +7,7 @@ use engine::podsecurityprofile::validation::{compile, unknown_fields};
 use engine::yaml;
 use serde_json::{Map, Value, json};
 
-use super::super::super::streams::{Outcome, Streams};
+use super::super::super::streams::{CommandOutcome, Streams};
 
 const POLICY: &str = "PodSecurityPolicy";
 const VERSIONS: [&str; 2] = ["policy/v1beta1", "extensions/v1beta1"];
@@ -50,7 +50,7 @@ fn text<'v>(object: &'v Value, field: &str) -> &'v str {
 ///
 /// # Errors
 /// When a stream cannot be written.
-pub fn run(policies: &[Value], streams: &mut Streams<'_>) -> io::Result<Outcome> {
+pub fn run(policies: &[Value], streams: &mut Streams<'_>) -> io::Result<CommandOutcome> {
     let (mut profiles, mut errors) = (Vec::new(), Vec::new());
     for policy in policies {
         let name = policy.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
@@ -63,14 +63,14 @@ pub fn run(policies: &[Value], streams: &mut Streams<'_>) -> io::Result<Outcome>
         writeln!(streams.stderr, "error: {error}")?;
     }
     if !errors.is_empty() {
-        return Ok(Outcome::Refused);
+        return Ok(CommandOutcome::Refused);
     }
     writeln!(streams.stderr, "note: {NOTE}")?;
     for (index, profile) in profiles.iter().enumerate() {
         let separator = if index > 0 { "---\n" } else { "" };
         write!(streams.stdout, "{separator}{}", yaml::write(profile))?;
     }
-    Ok(Outcome::Fine)
+    Ok(CommandOutcome::Fine)
 }
 
 /// A policy as a profile that an API server would accept.
@@ -117,7 +117,7 @@ fn converted(policy: &Value) -> Result<Value, String> {
 mod tests {
     use super::*;
 
-    fn ran(documents: Vec<Value>) -> (Outcome, Vec<Value>, String) {
+    fn ran(documents: Vec<Value>) -> (CommandOutcome, Vec<Value>, String) {
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
         let mut streams = Streams { stdin: &mut io::empty(), stdout: &mut stdout, stderr: &mut stderr };
         let outcome = run(&policies(documents).unwrap(), &mut streams).unwrap();
@@ -150,7 +150,7 @@ mod tests {
         );
         let list = json!({"apiVersion": "v1", "kind": "List", "items": [policy("open", &json!({"spec": {"privileged": true}}))]});
         let (outcome, profiles, stderr) = ran(vec![first, list]);
-        assert_eq!(outcome, Outcome::Fine, "{stderr}");
+        assert_eq!(outcome, CommandOutcome::Fine, "{stderr}");
         assert_eq!(profiles.len(), 2);
         let any = json!({"rule": "RunAsAny"});
         assert_eq!(
@@ -200,7 +200,7 @@ mod tests {
             ),
         ] {
             let (outcome, printed, stderr) = ran(vec![policy("fine", &json!({})), wrong]);
-            assert_eq!((outcome, printed.len()), (Outcome::Refused, 0), "{stderr}");
+            assert_eq!((outcome, printed.len()), (CommandOutcome::Refused, 0), "{stderr}");
             assert!(stderr.contains(expected), "{stderr}");
         }
         assert!(policies(vec![json!({"kind": "AdmissionConfiguration"})]).is_none());

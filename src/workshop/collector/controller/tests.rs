@@ -71,7 +71,7 @@ impl Server {
             metrics: Metrics::new(Freshness::default()),
             tuning: ControllerOptions::default(),
             term: term.clone(),
-            world: ReadModel::of(&SnapshotBuilder::new(Exclusion::default(), true)),
+            model: ReadModel::of(&SnapshotBuilder::new(Exclusion::default(), true)),
             own: Own::default(),
             coverage: tokio::sync::watch::Sender::new(Coverage::Off).subscribe(),
             in_order: tokio::sync::watch::Sender::default().subscribe(),

@@ -21,7 +21,7 @@ use self::plan_executor::PlanExecutor;
 use self::watched_job::WatchedJob;
 use super::NAME;
 use super::api::CronJob;
-use super::reconcile::{ChildJob, Decision, Plan, is_child, reconcile};
+use super::reconcile::{ChildJob, Decision, ReconcilePlan, is_child, reconcile};
 use crate::answers::next_page;
 use crate::controller::apply::{Error, request};
 use crate::controller::{Again, Context, Key, Operator, Store};
@@ -138,7 +138,7 @@ impl Controller {
         &self,
         known: &'a CronJob,
         jobs: &[ChildJob],
-    ) -> Result<Option<(Cow<'a, CronJob>, Plan)>, Error> {
+    ) -> Result<Option<(Cow<'a, CronJob>, ReconcilePlan)>, Error> {
         let now = (self.clock)();
         let mut cronjob = Cow::Borrowed(known);
         let mut plan = reconcile(&cronjob, jobs, now);

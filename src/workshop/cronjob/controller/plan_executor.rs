@@ -20,7 +20,7 @@ use crate::field_managers::{patching, posting};
 use crate::workshop::cronjob::NAME;
 use crate::workshop::cronjob::api::{CronJob, CronJobStatus, GROUP, PLURAL};
 use crate::workshop::cronjob::reconcile::{
-    Event, NewJob, Plan, Step, creation_failed, creation_failed_since, is_child, merge_patch,
+    Event, NewJob, ReconcilePlan, ReconcileStep, creation_failed, creation_failed_since, is_child, merge_patch,
 };
 use crate::workshop::cronjob::vocabulary::FINALIZER;
 
@@ -73,7 +73,7 @@ impl<'a> PlanExecutor<'a> {
     }
 
     /// Takes the steps of a plan that was made for this very `CronJob`.
-    pub async fn take(mut self, plan: &Plan) -> Result<Again, Error> {
+    pub async fn take(mut self, plan: &ReconcilePlan) -> Result<Again, Error> {
         let mut again = plan.requeue_after.map(|wait| wait.min(LONGEST_WAIT));
         for step in &plan.steps {
             match self.step(step).await {
@@ -93,13 +93,13 @@ impl<'a> PlanExecutor<'a> {
         Ok(again)
     }
 
-    async fn step(&mut self, step: &Step) -> Result<StepOutcome, Error> {
+    async fn step(&mut self, step: &ReconcileStep) -> Result<StepOutcome, Error> {
         match step {
-            Step::SetFinalizers(finalizers) => self.set_finalizers(finalizers).await,
-            Step::WriteStatus(status) => self.write_status(status).await,
-            Step::DeleteJob { name, uid, .. } => self.delete_job(name, uid.clone()).await,
-            Step::CreateJob { job, .. } => self.create_job(job).await,
-            Step::Publish(_) => Ok(StepOutcome::Done),
+            ReconcileStep::SetFinalizers(finalizers) => self.set_finalizers(finalizers).await,
+            ReconcileStep::WriteStatus(status) => self.write_status(status).await,
+            ReconcileStep::DeleteJob { name, uid, .. } => self.delete_job(name, uid.clone()).await,
+            ReconcileStep::CreateJob { job, .. } => self.create_job(job).await,
+            ReconcileStep::Publish(_) => Ok(StepOutcome::Done),
         }
     }
 
@@ -210,11 +210,11 @@ impl<'a> PlanExecutor<'a> {
         Ok(StepOutcome::Refused(LOOK_AGAIN))
     }
 
-    fn report(&self, step: &Step) {
+    fn report(&self, step: &ReconcileStep) {
         let Some(event) = step.event() else { return };
         let job = match step {
-            Step::CreateJob { job, .. } => Some(job.name()),
-            Step::DeleteJob { name, .. } => Some(name.as_str()),
+            ReconcileStep::CreateJob { job, .. } => Some(job.name()),
+            ReconcileStep::DeleteJob { name, .. } => Some(name.as_str()),
             _ => None,
         };
         self.write_event(&event, job);

@@ -57,9 +57,9 @@ pub fn schedule_in_v2(object: &Value) -> Option<Value> {
     // Nothing else of the object decides, and it may be large.
     let annotations = object.pointer("/metadata/annotations").cloned().unwrap_or_default();
     let schedule = object.pointer("/spec/schedule")?;
-    let slim = json!({"metadata": {"annotations": annotations}, "spec": {"schedule": schedule}});
-    let slim = to_raw_value(&slim).ok()?;
-    let converted: Value = serde_json::from_str(&V2::from_hub(&slim).ok()?).ok()?;
+    let partial = json!({"metadata": {"annotations": annotations}, "spec": {"schedule": schedule}});
+    let partial = to_raw_value(&partial).ok()?;
+    let converted: Value = serde_json::from_str(&V2::from_hub(&partial).ok()?).ok()?;
     converted.pointer("/spec/schedule").cloned()
 }
 

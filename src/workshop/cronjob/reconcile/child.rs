@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::JobStatus;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::{Cause, Step};
+use super::{Cause, ReconcileStep};
 use crate::workshop::cronjob::api::{CronJob, GROUP, KIND};
 use crate::workshop::cronjob::vocabulary::SCHEDULED_AT;
 
@@ -18,7 +18,7 @@ pub struct ChildJob {
     /// Version, for the reference in the status.
     pub resource_version: Option<String>,
     /// How it ended; `None` while it has not.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<JobOutcome>,
     /// When it was started.
     pub start_time: Option<Timestamp>,
     /// When its run was due.
@@ -29,7 +29,7 @@ pub struct ChildJob {
 
 /// How a Job ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum JobOutcome {
     /// Condition `Complete`.
     Complete,
     /// Condition `Failed`.
@@ -61,17 +61,17 @@ impl ChildJob {
     }
 
     /// The step that deletes it.
-    pub(super) fn delete(&self, cause: Cause) -> Step {
-        Step::DeleteJob { name: self.name.clone(), uid: self.uid.clone(), cause }
+    pub(super) fn delete(&self, cause: Cause) -> ReconcileStep {
+        ReconcileStep::DeleteJob { name: self.name.clone(), uid: self.uid.clone(), cause }
     }
 }
 
-fn outcome(status: Option<&JobStatus>) -> Option<Outcome> {
+fn outcome(status: Option<&JobStatus>) -> Option<JobOutcome> {
     let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
     conditions.iter().filter(|condition| condition.status == "True").find_map(|condition| {
         match condition.type_.as_str() {
-            "Complete" => Some(Outcome::Complete),
-            "Failed" => Some(Outcome::Failed),
+            "Complete" => Some(JobOutcome::Complete),
+            "Failed" => Some(JobOutcome::Failed),
             _ => None,
         }
     })

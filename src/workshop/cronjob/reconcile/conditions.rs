@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-use super::child::{ChildJob, Outcome};
+use super::child::{ChildJob, JobOutcome};
 use super::status::Observed;
 use super::{Decision, Event};
 use crate::workshop::cronjob::api::CronJobStatus;
@@ -47,7 +47,7 @@ impl Observed<'_> {
     /// All three conditions. `starts` says whether a run is about to start: a failure to create its Job stays reported until it
     /// was created, else each attempt would write the status twice.
     pub fn conditions(&self, problem: Option<&Problem>, starts: bool) -> Vec<Condition> {
-        let failed = self.newest_finished().filter(|job| job.outcome == Some(Outcome::Failed));
+        let failed = self.newest_finished().filter(|job| job.outcome == Some(JobOutcome::Failed));
         let statements = [
             (AVAILABLE, self.available(problem, failed)),
             (PROGRESSING, self.progressing()),
@@ -111,7 +111,7 @@ impl Observed<'_> {
         let finished = self.jobs.iter().filter(|job| job.outcome.is_some());
         // One that started ahead of now did so before the clock was set back.
         let started = |job: &ChildJob| job.start_time.filter(|&time| time <= self.now);
-        finished.max_by_key(|job| (started(job), job.outcome == Some(Outcome::Failed), &job.name))
+        finished.max_by_key(|job| (started(job), job.outcome == Some(JobOutcome::Failed), &job.name))
     }
 }
 

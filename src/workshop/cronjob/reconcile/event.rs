@@ -1,6 +1,6 @@
 //! Events for the user.
 
-use super::{Cause, Step};
+use super::{Cause, ReconcileStep};
 
 /// An event about a `CronJob`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub struct Event {
     pub message: String,
 }
 
-impl Step {
+impl ReconcileStep {
     /// The event of a step that was taken.
     pub fn event(&self) -> Option<Event> {
         let normal = |reason, message| Some(Event { warning: false, reason, message });

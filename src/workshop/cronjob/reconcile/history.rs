@@ -2,18 +2,20 @@
 
 use jiff::Timestamp;
 
-use super::child::{ChildJob, Outcome};
-use super::{Cause, Step};
+use super::child::{ChildJob, JobOutcome};
+use super::{Cause, ReconcileStep};
 use crate::workshop::cronjob::api::CronJobSpec;
 
 /// The oldest finished Jobs of each sort, failed ones first.
-pub fn surplus(spec: &CronJobSpec, jobs: &[ChildJob], now: Timestamp) -> Vec<Step> {
-    let limits =
-        [(Outcome::Failed, spec.failed_jobs_history_limit), (Outcome::Complete, spec.successful_jobs_history_limit)];
+pub fn surplus(spec: &CronJobSpec, jobs: &[ChildJob], now: Timestamp) -> Vec<ReconcileStep> {
+    let limits = [
+        (JobOutcome::Failed, spec.failed_jobs_history_limit),
+        (JobOutcome::Complete, spec.successful_jobs_history_limit),
+    ];
     limits.into_iter().flat_map(|(outcome, limit)| oldest(jobs, outcome, limit, now)).collect()
 }
 
-fn oldest(jobs: &[ChildJob], outcome: Outcome, limit: Option<i32>, now: Timestamp) -> Vec<Step> {
+fn oldest(jobs: &[ChildJob], outcome: JobOutcome, limit: Option<i32>, now: Timestamp) -> Vec<ReconcileStep> {
     let Some(limit) = limit else { return Vec::new() };
     let limit = usize::try_from(limit).unwrap_or(0);
     let mut finished: Vec<&ChildJob> =

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-pub use self::child::{ChildJob, Outcome, is_child};
+pub use self::child::{ChildJob, JobOutcome, is_child};
 pub use self::conditions::{creation_failed, creation_failed_since};
 pub use self::event::Event;
 pub use self::job::{NewJob, job_name};
@@ -32,9 +32,9 @@ use super::vocabulary::{FINALIZER, FORBID, REPLACE};
 
 /// What to do now, and when to look again.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Plan {
-    /// In this order. After a step that failed the rest is not taken, but for [`Step::is_best_effort`].
-    pub steps: Vec<Step>,
+pub struct ReconcilePlan {
+    /// In this order. After a step that failed the rest is not taken, but for [`ReconcileStep::is_best_effort`].
+    pub steps: Vec<ReconcileStep>,
     /// When to look again if nothing happens before.
     pub requeue_after: Option<Duration>,
     /// What was found about the schedule, for the log.
@@ -43,7 +43,7 @@ pub struct Plan {
 
 /// One thing to do.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Step {
+pub enum ReconcileStep {
     /// Give the `CronJob` exactly these finalizers, provided that it has not changed since.
     SetFinalizers(Vec<String>),
     /// Write the status; [`merge_patch`] is the patch for it. It comes before old Jobs are deleted, as it remembers what is
@@ -108,29 +108,30 @@ const LOOK_AGAIN: Duration = Duration::from_secs(300);
 /// A wait that is long enough for the status. To report a shorter one would add writes where there were too many already.
 const LONG_WAIT: Duration = Duration::from_secs(10);
 
-impl Plan {
+impl ReconcilePlan {
     /// The plan without the run that is due: so many Jobs are created that it has to wait.
     #[must_use]
     pub fn later(mut self, cronjob: &CronJob, wait: Duration, now: Timestamp) -> Self {
-        self.steps
-            .retain(|step| !matches!(step, Step::CreateJob { .. } | Step::DeleteJob { cause: Cause::Replaced, .. }));
+        self.steps.retain(|step| {
+            !matches!(step, ReconcileStep::CreateJob { .. } | ReconcileStep::DeleteJob { cause: Cause::Replaced, .. })
+        });
         self.requeue_after = Some(self.requeue_after.map_or(wait, |next| next.min(wait)));
         if wait >= LONG_WAIT {
-            let written = self.steps.iter().position(|step| matches!(step, Step::WriteStatus(_)));
+            let written = self.steps.iter().position(|step| matches!(step, ReconcileStep::WriteStatus(_)));
             let status = match written.map(|at| self.steps.remove(at)) {
-                Some(Step::WriteStatus(status)) => *status,
+                Some(ReconcileStep::WriteStatus(status)) => *status,
                 _ => cronjob.status.clone().unwrap_or_default(),
             };
             let status = run_waits(&status, now);
             if cronjob.status.as_ref() != Some(&status) {
-                self.steps.push(Step::WriteStatus(Box::new(status)));
+                self.steps.push(ReconcileStep::WriteStatus(Box::new(status)));
             }
         }
         self
     }
 }
 
-impl Step {
+impl ReconcileStep {
     /// Whether the steps after this one are taken even when it fails.
     pub const fn is_best_effort(&self) -> bool {
         matches!(self, Self::DeleteJob { cause: Cause::History, .. } | Self::Publish(_))
@@ -138,42 +139,42 @@ impl Step {
 }
 
 /// Decides about a `CronJob`. `jobs` are its children, see [`is_child`].
-pub fn reconcile(cronjob: &CronJob, jobs: &[ChildJob], now: Timestamp) -> Plan {
-    let world = Observed::of(cronjob, jobs, now);
+pub fn reconcile(cronjob: &CronJob, jobs: &[ChildJob], now: Timestamp) -> ReconcilePlan {
+    let observed = Observed::of(cronjob, jobs, now);
     if cronjob.metadata.deletion_timestamp.is_some() {
-        return delete(&world);
+        return delete(&observed);
     }
-    let (decision, next) = decide(&world);
+    let (decision, next) = decide(&observed);
     let problem = Problem::of(&decision);
     let requeue_after = match decision {
         Decision::TooManyMissed => Some(LOOK_AGAIN),
         _ => next.and_then(|next| wait(now, next)),
     };
-    let mut plan = Plan { steps: Vec::new(), requeue_after, decision };
+    let mut plan = ReconcilePlan { steps: Vec::new(), requeue_after, decision };
     if !finalizers(cronjob).iter().any(|finalizer| finalizer == FINALIZER) {
         let mut finalizers = finalizers(cronjob).to_vec();
         finalizers.push(FINALIZER.to_owned());
-        plan.steps.push(Step::SetFinalizers(finalizers));
+        plan.steps.push(ReconcileStep::SetFinalizers(finalizers));
     }
     let starts = matches!(plan.decision, Decision::Start(_));
     // The Job brings the CronJob back here, and then the next time is written with what the Job says, in one. While a Job cannot be
     // created the time of its run stays in the status: each further one would be a write of its own.
     let remembered = cronjob.status.as_ref().filter(|status| starts && status.next_schedule_time.is_some());
     let next = remembered.map_or(next, |status| status.next_schedule_time.as_ref().map(|time| time.0));
-    let status = world.status(next, world.conditions(problem.as_ref(), starts));
-    if let Some(event) = problem.as_ref().and_then(|problem| world.news(problem)) {
-        plan.steps.push(Step::Publish(event));
+    let status = observed.status(next, observed.conditions(problem.as_ref(), starts));
+    if let Some(event) = problem.as_ref().and_then(|problem| observed.news(problem)) {
+        plan.steps.push(ReconcileStep::Publish(event));
     }
-    plan.steps.extend(world.write(status));
+    plan.steps.extend(observed.write(status));
     plan.steps.extend(history::surplus(&cronjob.spec, jobs, now));
     if let Decision::Start(run) = plan.decision {
-        start(&world, run, &mut plan.steps);
+        start(&observed, run, &mut plan.steps);
     }
     plan
 }
 
-fn decide(world: &Observed<'_>) -> (Decision, Option<Timestamp>) {
-    let spec = &world.cronjob.spec;
+fn decide(observed: &Observed<'_>) -> (Decision, Option<Timestamp>) {
+    let spec = &observed.cronjob.spec;
     if spec.is_suspended() {
         return (Decision::Suspended, None);
     }
@@ -185,39 +186,39 @@ fn decide(world: &Observed<'_>) -> (Decision, Option<Timestamp>) {
         Ok(zone) => zone,
         Err(error) => return (Decision::InvalidSchedule(format!("spec.timeZone: {error}")), None),
     };
-    match runs::find(&schedule, &zone, world.anchor(&schedule), spec.starting_deadline_seconds, world.now) {
+    match runs::find(&schedule, &zone, observed.anchor(&schedule), spec.starting_deadline_seconds, observed.now) {
         None => (Decision::TooManyMissed, None),
         Some(Runs { due: None, next: None }) => (Decision::NeverDue, None),
         Some(Runs { due: None, next }) => (Decision::NotDue, next),
         Some(Runs { due: Some(run), next }) => {
-            let forbidden = spec.concurrency_policy.as_deref() == Some(FORBID) && world.active().next().is_some();
+            let forbidden = spec.concurrency_policy.as_deref() == Some(FORBID) && observed.active().next().is_some();
             (if forbidden { Decision::HeldBack(run) } else { Decision::Start(run) }, next)
         }
     }
 }
 
-fn start(world: &Observed<'_>, run: Timestamp, steps: &mut Vec<Step>) {
-    if world.cronjob.spec.concurrency_policy.as_deref() == Some(REPLACE) {
-        let replaced = world.active().filter(|job| !job.terminating);
+fn start(observed: &Observed<'_>, run: Timestamp, steps: &mut Vec<ReconcileStep>) {
+    if observed.cronjob.spec.concurrency_policy.as_deref() == Some(REPLACE) {
+        let replaced = observed.active().filter(|job| !job.terminating);
         steps.extend(replaced.map(|job| job.delete(Cause::Replaced)));
     }
-    steps.push(Step::CreateJob { run, job: Box::new(NewJob::of(world.cronjob, run)) });
+    steps.push(ReconcileStep::CreateJob { run, job: Box::new(NewJob::of(observed.cronjob, run)) });
 }
 
 /// The finalizer holds the object for as long as the policy asks, and is always removed in the end: when the last Job has ended
 /// or was deleted, or when a user sets the policy to `Delete`. The Jobs themselves follow by their owner reference.
-fn delete(world: &Observed<'_>) -> Plan {
-    let mut plan = Plan { steps: Vec::new(), requeue_after: None, decision: Decision::Deleting };
-    let mut finalizers = finalizers(world.cronjob).to_vec();
+fn delete(observed: &Observed<'_>) -> ReconcilePlan {
+    let mut plan = ReconcilePlan { steps: Vec::new(), requeue_after: None, decision: Decision::Deleting };
+    let mut finalizers = finalizers(observed.cronjob).to_vec();
     if !finalizers.iter().any(|finalizer| finalizer == FINALIZER) {
         return plan;
     }
-    if world.cronjob.spec.waits_for_active_jobs() && world.active().next().is_some() {
+    if observed.cronjob.spec.waits_for_active_jobs() && observed.active().next().is_some() {
         plan.decision = Decision::WaitingForActiveJobs;
-        plan.steps.extend(world.write(world.status(None, world.conditions(None, false))));
+        plan.steps.extend(observed.write(observed.status(None, observed.conditions(None, false))));
     } else {
         finalizers.retain(|finalizer| finalizer != FINALIZER);
-        plan.steps.push(Step::SetFinalizers(finalizers));
+        plan.steps.push(ReconcileStep::SetFinalizers(finalizers));
     }
     plan
 }

@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde_json::{Value, json};
 
-use super::Step;
+use super::ReconcileStep;
 use super::child::ChildJob;
 use crate::workshop::cronjob::api::{ACTIVE_MAX, CronJob, CronJobStatus};
 use crate::workshop::cronjob::schedule::Schedule;
@@ -94,8 +94,8 @@ impl<'a> Observed<'a> {
     }
 
     /// The step that writes the status, if it says anything new.
-    pub fn write(&self, status: CronJobStatus) -> Option<Step> {
-        (self.cronjob.status.as_ref() != Some(&status)).then(|| Step::WriteStatus(Box::new(status)))
+    pub fn write(&self, status: CronJobStatus) -> Option<ReconcileStep> {
+        (self.cronjob.status.as_ref() != Some(&status)).then(|| ReconcileStep::WriteStatus(Box::new(status)))
     }
 
     fn reference(&self, job: &ChildJob) -> ObjectReference {

@@ -6,7 +6,7 @@ use super::error::ScheduleError;
 
 /// The numbers that a field allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Field {
+pub struct ScheduleField {
     /// Bit `n` for number `n`; every field ends below 64.
     bits: u64,
     /// Whether a `*` or `?` is in it, also one with a step: robfig/cron v1.2.0 keeps its star bit then.
@@ -32,7 +32,7 @@ pub const MONTH: Bounds = Bounds {
 pub const DAY_OF_WEEK: Bounds =
     Bounds { minimum: 0, maximum: 6, names: &["sun", "mon", "tue", "wed", "thu", "fri", "sat"] };
 
-impl Field {
+impl ScheduleField {
     /// Reads a comma list. Empty items are skipped, as Go's `strings.FieldsFunc` does: `,` alone allows nothing.
     pub fn parse(text: &str, bounds: &Bounds) -> Result<Self, ScheduleError> {
         let mut field = Self { bits: 0, starred: false };
@@ -56,7 +56,7 @@ impl Field {
 }
 
 /// One item: `*`, `?`, `N` or `N-M`, with an optional `/step`; `N/step` runs to the end.
-fn range(expression: &str, bounds: &Bounds) -> Result<Field, ScheduleError> {
+fn range(expression: &str, bounds: &Bounds) -> Result<ScheduleField, ScheduleError> {
     let mut slashes = expression.split('/');
     let (span, step, too_many) = (slashes.next().unwrap_or_default(), slashes.next(), slashes.next());
     let mut hyphens = span.split('-');
@@ -85,7 +85,7 @@ fn range(expression: &str, bounds: &Bounds) -> Result<Field, ScheduleError> {
         (Some(_), Some(_)) => return Err(ScheduleError::Slashes(expression.to_owned())),
     };
     check(start, end, step, bounds, expression)?;
-    Ok(Field { bits: bits(start, end, step), starred })
+    Ok(ScheduleField { bits: bits(start, end, step), starred })
 }
 
 fn check(start: u64, end: u64, step: u64, bounds: &Bounds, expression: &str) -> Result<(), ScheduleError> {
@@ -138,7 +138,7 @@ fn number(text: &str) -> Result<u64, ScheduleError> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Bounds, Field};
+    use super::{Bounds, ScheduleField};
 
     fn within(minimum: u8, maximum: u8) -> Bounds {
         Bounds { minimum, maximum, names: &[] }
@@ -162,7 +162,7 @@ mod tests {
             (",", within(0, 7), &[], false),
         ];
         for (text, bounds, expected, starred) in cases {
-            let field = Field::parse(text, &bounds).unwrap();
+            let field = ScheduleField::parse(text, &bounds).unwrap();
             let numbers: Vec<i8> = (0..64).filter(|&number| field.contains(number)).collect();
             assert_eq!((numbers.as_slice(), field.starred), (expected, starred), "{text}");
             assert_eq!(field.is_empty(), expected.is_empty(), "{text}");

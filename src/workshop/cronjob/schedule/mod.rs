@@ -21,7 +21,7 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
 pub use self::error::ScheduleError;
-use self::field::Field;
+use self::field::ScheduleField;
 pub use self::parse::{FIELD_COUNT, expansion, is_too_often};
 pub use self::zone::{ZoneError, zone};
 
@@ -39,11 +39,11 @@ enum Kind {
 /// The minutes whose local wall-clock time is in every field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Calendar {
-    minute: Field,
-    hour: Field,
-    day_of_month: Field,
-    month: Field,
-    day_of_week: Field,
+    minute: ScheduleField,
+    hour: ScheduleField,
+    day_of_month: ScheduleField,
+    month: ScheduleField,
+    day_of_week: ScheduleField,
 }
 
 impl Schedule {

@@ -3,7 +3,7 @@
 use jiff::SignedDuration;
 
 use super::error::ScheduleError;
-use super::field::{DAY_OF_MONTH, DAY_OF_WEEK, Field, HOUR, MINUTE, MONTH};
+use super::field::{DAY_OF_MONTH, DAY_OF_WEEK, HOUR, MINUTE, MONTH, ScheduleField};
 use super::{Calendar, Kind};
 use crate::go_duration;
 
@@ -68,10 +68,10 @@ fn whole_seconds(nanoseconds: i128) -> SignedDuration {
 
 fn calendar([minute, hour, day_of_month, month, day_of_week]: [&str; FIELD_COUNT]) -> Result<Kind, ScheduleError> {
     Ok(Kind::Calendar(Calendar {
-        minute: Field::parse(minute, &MINUTE)?,
-        hour: Field::parse(hour, &HOUR)?,
-        day_of_month: Field::parse(day_of_month, &DAY_OF_MONTH)?,
-        month: Field::parse(month, &MONTH)?,
-        day_of_week: Field::parse(day_of_week, &DAY_OF_WEEK)?,
+        minute: ScheduleField::parse(minute, &MINUTE)?,
+        hour: ScheduleField::parse(hour, &HOUR)?,
+        day_of_month: ScheduleField::parse(day_of_month, &DAY_OF_MONTH)?,
+        month: ScheduleField::parse(month, &MONTH)?,
+        day_of_week: ScheduleField::parse(day_of_week, &DAY_OF_WEEK)?,
     }))
 }

@@ -53,7 +53,7 @@ const fn on_demand(name: &'static str, resources: &'static [Resource], operation
 pub fn register(registry: Registry<Snapshot>) -> Registry<Snapshot> {
     registry
         .mutating(RESIZE, resize::ResizeMutation)
-        .validating(RESIZE, resize::ResizeValidation)
+        .validating(RESIZE, resize::PodResizeValidation)
         .validating(CLAIMS, claims::ClaimValidation)
 }
 

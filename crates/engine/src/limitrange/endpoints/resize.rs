@@ -59,9 +59,9 @@ impl Mutating<Snapshot> for ResizeMutation {
 }
 
 /// The endpoint that judges what is to be stored.
-pub struct ResizeValidation;
+pub struct PodResizeValidation;
 
-impl Validating<Snapshot> for ResizeValidation {
+impl Validating<Snapshot> for PodResizeValidation {
     type Object<'a> = Decoded<PodFacts<'a>>;
 
     /// What is read of a pod is bounded by its type.

@@ -6,7 +6,7 @@ use crate::limitrange::compiled::CompiledRange;
 use crate::snapshot::{Snapshot, scope};
 
 /// The ranges that a request concerns.
-pub type Concerned<'s> = scope::Concerned<'s, CompiledRange>;
+pub type ConcernedRanges<'s> = scope::Concerned<'s, CompiledRange>;
 
 /// The ranges among `chosen` that select a namespace.
 ///
@@ -16,6 +16,6 @@ pub fn concerned<'s>(
     snapshot: &'s Snapshot,
     namespace: &str,
     chosen: impl Fn(&CompiledRange) -> bool,
-) -> Result<Concerned<'s>, Unserved> {
+) -> Result<ConcernedRanges<'s>, Unserved> {
     scope::concerned(snapshot, namespace, snapshot.limit_ranges.iter().filter(|range| chosen(range)))
 }

@@ -40,9 +40,9 @@ fn claims_are_judged_by_what_they_ask_for() {
     let max = bounds(None, Some("1Gi"));
     assert_eq!(judged(&max, None, &open), format!("maximum storage {of} 1Gi.  No request is specified"));
     // Without limits for claims a claim may ask for anything.
-    let world = bounded(json!({"type": "Pod", "max": {"cpu": "1"}}));
+    let cluster = bounded(json!({"type": "Pod", "max": {"cpu": "1"}}));
     let review = review("PersistentVolumeClaim", "persistentvolumeclaims", "", None, &claim("100Gi"));
-    assert_eq!(said(&world.ask(PATH, &review).unwrap()), "");
+    assert_eq!(said(&cluster.ask(PATH, &review).unwrap()), "");
 }
 
 #[test]

@@ -4,14 +4,14 @@ use admission::Decision;
 use serde_json::{Value, json};
 
 use super::{bounded, pod, range};
-use crate::testing::{World, set};
+use crate::testing::{Cluster, set};
 
 /// The pod after the mutating webhook. A second call changes nothing, and the validating one accepts it.
-fn filled(world: &World, pod: &Value) -> Value {
-    let reply = world.mutate(pod);
+fn filled(cluster: &Cluster, pod: &Value) -> Value {
+    let reply = cluster.mutate(pod);
     assert_ne!(reply.decision, Decision::Denied, "{}", reply.message);
-    assert_eq!(world.mutate(&reply.pod).patch, None, "the second call changes nothing");
-    assert_eq!(world.validate(&reply.pod).decision, Decision::Allowed);
+    assert_eq!(cluster.mutate(&reply.pod).patch, None, "the second call changes nothing");
+    assert_eq!(cluster.validate(&reply.pod).decision, Decision::Allowed);
     reply.pod
 }
 
@@ -20,7 +20,7 @@ fn said(pod: &Value) -> &Value {
 }
 
 /// The limits of the table; its amounts are the other way round there, which no API server stores.
-fn defaults() -> World {
+fn defaults() -> Cluster {
     bounded(json!({"type": "Container", "default": {"cpu": "100m", "memory": "10Mi"},
         "defaultRequest": {"cpu": "50m", "memory": "5Mi"}}))
 }
@@ -121,8 +121,8 @@ fn the_maximum_is_the_limit_that_is_the_request_and_the_minimum_is_a_request_too
 #[test]
 fn the_first_range_by_name_that_knows_a_resource_gives_it() {
     let of = |name: &str, amounts: Value| range(name, json!([{"type": "Container", "default": amounts}]));
-    let world = World::from_objects(&[of("b", json!({"cpu": "2", "memory": "2Gi"})), of("a", json!({"cpu": "1"}))]);
-    let reply = world.mutate(&pod(json!({"containers": [{"name": "c"}]})));
+    let cluster = Cluster::from_objects(&[of("b", json!({"cpu": "2", "memory": "2Gi"})), of("a", json!({"cpu": "1"}))]);
+    let reply = cluster.mutate(&pod(json!({"containers": [{"name": "c"}]})));
     assert_eq!(reply.pod["spec"]["containers"][0]["resources"]["limits"], json!({"cpu": "1", "memory": "2Gi"}));
     assert_eq!(reply.audit["limits"], "a=PluginChanged,b=PluginChanged");
 }
@@ -135,8 +135,8 @@ fn the_annotation_is_beside_others_and_replaces_that_of_the_api_server() {
         open["metadata"]["annotations"] = annotations.clone();
         let mut expected = if annotations.is_null() { json!({}) } else { annotations };
         expected[key] = "LimitRanger plugin set: cpu request for container c; cpu limit for container c".into();
-        let world = bounded(json!({"type": "Container", "default": {"cpu": "1"}}));
-        assert_eq!(filled(&world, &open)["metadata"]["annotations"], expected);
+        let cluster = bounded(json!({"type": "Container", "default": {"cpu": "1"}}));
+        assert_eq!(filled(&cluster, &open)["metadata"]["annotations"], expected);
     }
 }
 
@@ -149,8 +149,8 @@ fn containers_of_a_set_are_filled_in_as_those_of_the_pod() {
         "initContainers": [{"name": "first", "image": "first:1"}],
     });
     let limit = range("r", json!([{"type": "Container", "default": {"cpu": "1"}, "max": {"cpu": "2"}}]));
-    let world = World::from_objects(&[set("log", spec), limit]);
-    let found = filled(&world, &crate::testing::pod(json!({})));
+    let cluster = Cluster::from_objects(&[set("log", spec), limit]);
+    let found = filled(&cluster, &crate::testing::pod(json!({})));
     let of = |list: &str, name: &str| {
         let list = found["spec"][list].as_array().unwrap();
         list.iter().find(|container| container["name"] == name).unwrap()["resources"].clone()
@@ -163,7 +163,7 @@ fn containers_of_a_set_are_filled_in_as_those_of_the_pod() {
     // One that asks for too much is refused as one of the pod would be.
     let greedy = json!({"containers": [{"name": "log", "image": "log:1", "resources": {"limits": {"cpu": "3"}}}]});
     let limit = range("r", json!([{"type": "Container", "max": {"cpu": "2"}}]));
-    let world = World::from_objects(&[set("log", greedy), limit]);
-    let reply = world.validate(&world.mutate(&crate::testing::pod(json!({}))).pod);
+    let cluster = Cluster::from_objects(&[set("log", greedy), limit]);
+    let reply = cluster.validate(&cluster.mutate(&crate::testing::pod(json!({}))).pod);
     assert!(reply.message.ends_with("maximum cpu usage per Container is 2, but limit is 3"), "{}", reply.message);
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{pod, range, said};
 use crate::limitrange::endpoints::demands;
-use crate::testing::{World, review};
+use crate::testing::{Cluster, review};
 
 fn selecting(namespaces: Value) -> Value {
     let mut range = range("r", json!([{"type": "Pod", "max": {"cpu": "1"}}]));
@@ -20,9 +20,9 @@ fn open() -> Value {
 
 #[test]
 fn a_new_pod_is_judged_and_a_changed_one_is_not() {
-    let world = World::from_objects(&[selecting(Value::Null)]);
-    assert_eq!(said(&world.validate(&open())), "maximum cpu usage per Pod is 1.  No limit is specified");
-    let entries: Vec<(Phase, String, Vec<Operation>)> = demands(&world.snapshot)
+    let cluster = Cluster::from_objects(&[selecting(Value::Null)]);
+    assert_eq!(said(&cluster.validate(&open())), "maximum cpu usage per Pod is 1.  No limit is specified");
+    let entries: Vec<(Phase, String, Vec<Operation>)> = demands(&cluster.snapshot)
         .iter()
         .map(|demand| {
             let rule = demand.rule;
@@ -36,8 +36,8 @@ fn a_new_pod_is_judged_and_a_changed_one_is_not() {
 #[test]
 fn entries_exist_for_what_a_range_is_about() {
     let entries = |limits: Value| {
-        let world = World::from_objects(&[range("r", limits)]);
-        let found = demands(&world.snapshot);
+        let cluster = Cluster::from_objects(&[range("r", limits)]);
+        let found = demands(&cluster.snapshot);
         found.iter().map(|demand| (demand.phase, demand.rule.resources[0].resource)).collect::<Vec<_>>()
     };
     let (fill, judge) = ((Phase::Mutating, "pods/resize"), (Phase::Validating, "pods/resize"));
@@ -46,7 +46,7 @@ fn entries_exist_for_what_a_range_is_about() {
     assert_eq!(entries(json!([{"type": "Container", "max": {"cpu": "1"}}])), [fill, judge]);
     assert_eq!(entries(json!([{"type": "PersistentVolumeClaim", "max": {"storage": "1"}}])), [claims]);
     assert_eq!(entries(json!([])), []);
-    assert!(demands(&World::from_objects(&[]).snapshot).is_empty());
+    assert!(demands(&Cluster::from_objects(&[]).snapshot).is_empty());
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn entries_select_the_namespaces_of_all_ranges_only_where_they_are_the_same() {
         range
     };
     let (team, other) = (json!({"matchLabels": {"team": "a"}}), json!({"matchLabels": {"team": "b"}}));
-    let is_narrow = |ranges: &[Value]| demands(&World::from_objects(ranges).snapshot)[0].namespaces.is_some();
+    let is_narrow = |ranges: &[Value]| demands(&Cluster::from_objects(ranges).snapshot)[0].namespaces.is_some();
     assert!(is_narrow(&[of("a", team.clone()), of("b", team.clone())]));
     assert!(!is_narrow(&[of("a", team), of("b", other)]));
     assert!(!is_narrow(&[of("a", json!({}))]));
@@ -75,24 +75,24 @@ fn ranges_are_for_the_namespaces_that_they_select() {
         (json!({"matchLabels": {"kubernetes.io/metadata.name": "shop"}}), json!({}), true),
         (json!({"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]}), json!({"team": "b"}), false),
     ] {
-        let world = World::from_objects(&[selecting(selector.clone()), namespace(labels.clone())]);
-        assert_eq!(world.validate(&open()).decision == Decision::Denied, is_refused, "{selector} {labels}");
+        let cluster = Cluster::from_objects(&[selecting(selector.clone()), namespace(labels.clone())]);
+        assert_eq!(cluster.validate(&open()).decision == Decision::Denied, is_refused, "{selector} {labels}");
     }
     // Excluded namespaces are left alone.
-    let world = World::from_objects(&[selecting(Value::Null)]);
+    let cluster = Cluster::from_objects(&[selecting(Value::Null)]);
     for excluded in ["kube-system", "outrider-system", "cert-manager"] {
-        let reply = world.ask("/validate--v1-pod", &review(excluded, &open())).unwrap();
+        let reply = cluster.ask("/validate--v1-pod", &review(excluded, &open())).unwrap();
         assert_eq!(reply.decision, Decision::Allowed, "{excluded}");
     }
     // A namespace that is not known yet may turn out to be selected.
-    let live = World::from_objects(&[selecting(team.clone())]).live();
+    let live = Cluster::from_objects(&[selecting(team.clone())]).live();
     let unknown = live.ask("/validate--v1-pod", &review("new", &open()));
     assert!(matches!(unknown, Err(Unserved::NamespaceUnknown(name)) if name == "new"));
     let by_name = json!({"matchLabels": {"kubernetes.io/metadata.name": "new"}});
-    let live = World::from_objects(&[selecting(by_name)]).live();
+    let live = Cluster::from_objects(&[selecting(by_name)]).live();
     assert_eq!(live.ask("/validate--v1-pod", &review("new", &open())).unwrap().decision, Decision::Denied);
     // Offline it cannot become known.
-    let reply = World::from_objects(&[selecting(team)]).validate(&open());
+    let reply = Cluster::from_objects(&[selecting(team)]).validate(&open());
     assert_eq!(reply.decision, Decision::Allowed);
     let [warning] = reply.warnings.as_slice() else { panic!("{:?}", reply.warnings) };
     assert!(warning.contains("ClusterLimitRange \"r\" reads labels of namespaces"), "{warning}");
@@ -105,7 +105,7 @@ fn plugins_see_what_a_range_filled_in() {
     let range = range("r", json!([{"type": "Container", "default": {"memory": "1Mi"}}]));
     let namespace = json!({"kind": "Namespace", "metadata": {"name": "shop"}});
     let keys =
-        |objects: &[Value]| World::from_objects(objects).mutate(&open()).pod["spec"]["tolerations"][0]["key"].clone();
+        |objects: &[Value]| Cluster::from_objects(objects).mutate(&open()).pod["spec"]["tolerations"][0]["key"].clone();
     // Only of a pod that asks for nothing the plugin would not tolerate memory pressure.
     assert_eq!(keys(&[plugin.clone(), namespace.clone()]), Value::Null);
     assert_eq!(keys(&[plugin, namespace, range]), "node.kubernetes.io/memory-pressure");

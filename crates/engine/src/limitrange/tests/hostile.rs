@@ -6,15 +6,18 @@ use serde_json::{Value, json};
 use super::{pod, range, review};
 use crate::plugins::work;
 use crate::pod::limits::CONTAINERS;
-use crate::testing::World;
+use crate::testing::Cluster;
 
 /// The most resources of a limit.
 const RESOURCES: usize = 64;
 
-fn world() -> World {
+fn cluster() -> Cluster {
     let amounts: serde_json::Map<String, Value> =
         (0..RESOURCES).map(|at| (format!("a.com/r{at:02}"), json!("5"))).collect();
-    World::from_objects(&[range("r", json!([{"type": "Container", "max": amounts}, {"type": "Pod", "max": amounts}]))])
+    Cluster::from_objects(&[range(
+        "r",
+        json!([{"type": "Container", "max": amounts}, {"type": "Pod", "max": amounts}]),
+    )])
 }
 
 fn containers(count: usize, resources: &dyn Fn(usize) -> Value) -> Value {
@@ -22,19 +25,19 @@ fn containers(count: usize, resources: &dyn Fn(usize) -> Value) -> Value {
     pod(json!({"containers": all.collect::<Vec<_>>()}))
 }
 
-fn steps(world: &World, pod: &Value) -> usize {
-    work::of(|| (world.mutate(pod), world.validate(pod))).0
+fn steps(cluster: &Cluster, pod: &Value) -> usize {
+    work::of(|| (cluster.mutate(pod), cluster.validate(pod))).0
 }
 
 #[test]
 fn ranges_are_made_one_before_containers_are_judged() {
-    let world = |ranges: usize| {
+    let cluster = |ranges: usize| {
         let amounts = |at: usize| json!({"cpu": format!("{}m", 1000 + at), "memory": "1Gi"});
         let limits = |at: usize| {
             json!([{"type": "Container", "max": amounts(at), "default": amounts(0), "maxLimitRequestRatio": {"cpu": 1000 + at}},
                 {"type": "Pod", "min": {"cpu": format!("{at}m")}}])
         };
-        World::from_objects(&(0..ranges).map(|at| range(&format!("r{at:03}"), limits(at))).collect::<Vec<_>>())
+        Cluster::from_objects(&(0..ranges).map(|at| range(&format!("r{at:03}"), limits(at))).collect::<Vec<_>>())
     };
     let pod = |count: usize| {
         let resources = |at: usize| {
@@ -44,7 +47,7 @@ fn ranges_are_made_one_before_containers_are_judged() {
         };
         containers(count, &resources)
     };
-    let (few, many) = (world(1), world(100));
+    let (few, many) = (cluster(1), cluster(100));
     assert_eq!(many.validate(&pod(1_000)).message, "");
     let (small, large) = (steps(&many, &pod(250)), steps(&many, &pod(1_000)));
     assert!(small > 0 && large <= 5 * small, "{small} {large}");
@@ -59,44 +62,44 @@ fn of_many_ranges_about_other_resources_each_a_pod_is_given_up_early() {
     };
     let ranges: Vec<Value> =
         (0..100).map(|at| range(&format!("r{at:03}"), json!([{"type": "Container", "max": resources(at)}]))).collect();
-    let world = World::from_objects(&ranges);
+    let cluster = Cluster::from_objects(&ranges);
     let (small, large) = (containers(250, &|_| json!({})), containers(1_000, &|_| json!({})));
-    assert_eq!(world.mutate(&large).reason, Reason::TOO_LARGE);
-    assert_eq!(world.validate(&large).decision, Decision::Denied);
-    assert_eq!(steps(&world, &small), steps(&world, &large));
+    assert_eq!(cluster.mutate(&large).reason, Reason::TOO_LARGE);
+    assert_eq!(cluster.validate(&large).decision, Decision::Denied);
+    assert_eq!(steps(&cluster, &small), steps(&cluster, &large));
 }
 
 #[test]
 fn work_grows_with_the_containers_and_not_with_what_one_of_them_names() {
-    let world = world();
+    let cluster = cluster();
     let (small, large) =
-        (steps(&world, &containers(50, &|_| json!({}))), steps(&world, &containers(200, &|_| json!({}))));
+        (steps(&cluster, &containers(50, &|_| json!({}))), steps(&cluster, &containers(200, &|_| json!({}))));
     assert!(small > 0 && large <= 5 * small, "{small} {large}");
     let named = |count: usize| {
         let amounts: serde_json::Map<String, Value> =
             (0..count).map(|at| (format!("b.com/r{at}"), json!("1"))).collect();
         containers(1, &|_| json!({"requests": amounts, "limits": amounts}))
     };
-    assert_eq!(steps(&world, &named(200)), steps(&world, &named(1)), "amounts are looked up by name");
+    assert_eq!(steps(&cluster, &named(200)), steps(&cluster, &named(1)), "amounts are looked up by name");
 }
 
 #[test]
 fn a_pod_with_more_containers_than_are_read_is_refused() {
-    let world = world();
+    let cluster = cluster();
     let many = containers(100_000, &|_| Value::Null);
-    for reply in [world.mutate(&many), world.validate(&many)] {
+    for reply in [cluster.mutate(&many), cluster.validate(&many)] {
         assert_eq!((reply.code, reply.reason), (Some(422), Reason::TOO_LARGE));
     }
     let resized = review("Pod", "pods", "resize", Some(&many), &many);
     for path in ["/mutate--v1-pod-resize-limitranger", "/validate--v1-pod-resize-limitranger"] {
-        let reply = world.ask(path, &resized).unwrap();
+        let reply = cluster.ask(path, &resized).unwrap();
         assert_eq!((reply.code, reply.reason), (Some(422), Reason::TOO_LARGE), "{path}");
     }
 }
 
 #[test]
 fn a_pod_that_defaults_would_make_too_large_is_refused() {
-    let reply = world().mutate(&containers(CONTAINERS, &|_| Value::Null));
+    let reply = cluster().mutate(&containers(CONTAINERS, &|_| Value::Null));
     assert_eq!((reply.code, reply.reason), (Some(422), Reason::TOO_LARGE));
     assert!(reply.message.contains("with what ClusterLimitRanges fill in"), "{}", reply.message);
     assert!(reply.body.len() < 4096, "{}", reply.body.len());
@@ -105,9 +108,9 @@ fn a_pod_that_defaults_would_make_too_large_is_refused() {
 #[test]
 fn a_refusal_does_not_grow_with_the_faults() {
     let greedy = |at: usize| json!({"limits": {"cpu": (at + 2).to_string()}});
-    let world = World::from_objects(&[range("r", json!([{"type": "Container", "max": {"cpu": "1"}}]))]);
+    let cluster = Cluster::from_objects(&[range("r", json!([{"type": "Container", "max": {"cpu": "1"}}]))]);
     let message = |count: usize| {
-        let reply = world.validate(&containers(count, &greedy));
+        let reply = cluster.validate(&containers(count, &greedy));
         assert_eq!(reply.decision, Decision::Denied);
         reply.message
     };
@@ -118,9 +121,9 @@ fn a_refusal_does_not_grow_with_the_faults() {
 
 #[test]
 fn a_refusal_does_not_grow_with_the_digits_of_an_amount() {
-    let world = World::from_objects(&[range("r", json!([{"type": "Container", "max": {"cpu": "1"}}]))]);
+    let cluster = Cluster::from_objects(&[range("r", json!([{"type": "Container", "max": {"cpu": "1"}}]))]);
     let message =
-        |digits: usize| world.validate(&containers(1, &|_| json!({"limits": {"cpu": "9".repeat(digits)}}))).message;
+        |digits: usize| cluster.validate(&containers(1, &|_| json!({"limits": {"cpu": "9".repeat(digits)}}))).message;
     assert!(message(100).ends_with(&"9".repeat(100)), "{}", message(100));
     let (long, longer) = (message(1_000), message(100_000));
     assert!(long.contains("maximum cpu usage per Container is 1, but limit is 999"), "{long}");
@@ -130,16 +133,16 @@ fn a_refusal_does_not_grow_with_the_digits_of_an_amount() {
 #[test]
 fn hundred_thousand_resources_are_no_trouble() {
     let amounts: serde_json::Map<String, Value> = (0..100_000).map(|at| (format!("b.com/r{at}"), json!("1"))).collect();
-    let world = World::from_objects(&[range("r", json!([{"type": "Container", "default": {"cpu": "1"}}]))]);
-    let reply = world.mutate(&containers(1, &|_| json!({"limits": amounts})));
+    let cluster = Cluster::from_objects(&[range("r", json!([{"type": "Container", "default": {"cpu": "1"}}]))]);
+    let reply = cluster.mutate(&containers(1, &|_| json!({"limits": amounts})));
     match reply.decision {
         Decision::Denied => assert_eq!(reply.reason, Reason::TOO_LARGE),
         _ => assert_eq!(reply.pod["spec"]["containers"][0]["resources"]["limits"]["cpu"], "1"),
     }
     let claim = json!({"metadata": {"name": "p"}, "spec": {"resources": {"requests": amounts}}});
-    let world =
-        World::from_objects(&[range("r", json!([{"type": "PersistentVolumeClaim", "max": {"storage": "1Gi"}}]))]);
+    let cluster =
+        Cluster::from_objects(&[range("r", json!([{"type": "PersistentVolumeClaim", "max": {"storage": "1Gi"}}]))]);
     let review = review("PersistentVolumeClaim", "persistentvolumeclaims", "", None, &claim);
-    let reply = world.ask("/validate--v1-persistentvolumeclaim-limitranger", &review).unwrap();
+    let reply = cluster.ask("/validate--v1-persistentvolumeclaim-limitranger", &review).unwrap();
     assert_eq!((reply.reason, reply.code), (Reason::TOO_LARGE, Some(422)), "{}", reply.message);
 }

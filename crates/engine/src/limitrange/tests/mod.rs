@@ -11,7 +11,7 @@ mod validation;
 use admission::Decision;
 use serde_json::{Value, json};
 
-use crate::testing::{Reply, World};
+use crate::testing::{Cluster, Reply};
 
 /// A `ClusterLimitRange` for all namespaces.
 pub fn range(name: &str, limits: Value) -> Value {
@@ -21,9 +21,9 @@ pub fn range(name: &str, limits: Value) -> Value {
     })
 }
 
-/// A world with one range of one limit.
-pub fn bounded(limit: Value) -> World {
-    World::from_objects(&[range("r", json!([limit]))])
+/// A cluster with one range of one limit.
+pub fn bounded(limit: Value) -> Cluster {
+    Cluster::from_objects(&[range("r", json!([limit]))])
 }
 
 /// A pod with this spec.

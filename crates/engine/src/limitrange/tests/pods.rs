@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{bounded, pod, range, resources, said};
-use crate::testing::World;
+use crate::testing::Cluster;
 
 /// Number, type, field of the limit, resource, amount, containers, init containers (a sidecar begins with `+`), and the end of
 /// the message with which the pod is refused.
@@ -22,7 +22,7 @@ fn containers(resource: &str, written: &[&str]) -> Vec<Value> {
 fn assert_rows(rows: &[Row<'_>]) {
     for (number, type_, field, resource, amount, main, init, expected) in rows {
         // As the validating webhook finds it: what is open is not filled in.
-        let world = bounded(json!({"type": type_, *field: {*resource: amount}}));
+        let cluster = bounded(json!({"type": type_, *field: {*resource: amount}}));
         let spec = json!({"containers": containers(resource, main), "initContainers": containers(resource, init)});
         let beginning = match *field {
             _ if expected.is_empty() => String::new(),
@@ -30,7 +30,7 @@ fn assert_rows(rows: &[Row<'_>]) {
             "max" => format!("maximum {resource} usage per {type_} is {amount}"),
             _ => format!("{resource} max limit to request ratio per {type_} is {amount}"),
         };
-        assert_eq!(said(&world.validate(&pod(spec))), beginning + expected, "row {number}");
+        assert_eq!(said(&cluster.validate(&pod(spec))), beginning + expected, "row {number}");
     }
 }
 
@@ -154,10 +154,10 @@ fn what_is_asked_for_the_pod_as_a_whole_goes_before_what_its_containers_ask_for(
         }
     }
     // Only CPU and memory can be asked for the pod as a whole, as far as limits go.
-    let world = bounded(json!({"type": "Pod", "max": {"hugepages-2Mi": "4Mi"}}));
+    let cluster = bounded(json!({"type": "Pod", "max": {"hugepages-2Mi": "4Mi"}}));
     let huge = |amount: &str| json!({"limits": {"hugepages-2Mi": amount}});
     let spec = json!({"resources": huge("2Mi"), "containers": [{"name": "c", "resources": huge("6Mi")}]});
-    assert_eq!(said(&world.validate(&pod(spec))), "maximum hugepages-2Mi usage per Pod is 4Mi, but limit is 6Mi");
+    assert_eq!(said(&cluster.validate(&pod(spec))), "maximum hugepages-2Mi usage per Pod is 4Mi, but limit is 6Mi");
 }
 
 #[test]
@@ -174,14 +174,14 @@ fn of_several_ranges_the_strictest_bound_of_each_resource_counts_and_its_range_r
         range(name, json!([limit]))
     };
     let (one, two) = (json!({"cpu": "1", "memory": "2Gi"}), json!({"cpu": "2", "memory": "1Gi"}));
-    let world = World::from_objects(&[
+    let cluster = Cluster::from_objects(&[
         of("a", json!({"max": two})),
         of("b", json!({"max": one})),
         of("c", json!({"max": one, "min": {"cpu": "100m"}, "maxLimitRequestRatio": {"cpu": "4"}})),
         of("d", json!({"min": {"cpu": "200m"}, "maxLimitRequestRatio": {"cpu": "2"}})),
     ]);
     let asked = |requests: Value, limits: Value| {
-        let reply = world.validate(&pod(
+        let reply = cluster.validate(&pod(
             json!({"containers": [{"name": "c", "resources": {"requests": requests, "limits": limits}}]}),
         ));
         (said(&reply), reply.audit.get("limits").cloned())

@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::{bounded, pod, review, said};
-use crate::testing::{Reply, World};
+use crate::testing::{Cluster, Reply};
 
-fn asked(world: &World, path: &str, old: &Value, new: &Value) -> Reply {
-    world.ask(path, &review("Pod", "pods", "resize", Some(old), new)).unwrap()
+fn asked(cluster: &Cluster, path: &str, old: &Value, new: &Value) -> Reply {
+    cluster.ask(path, &review("Pod", "pods", "resize", Some(old), new)).unwrap()
 }
 
 fn of_limit(limit: &str) -> Value {
@@ -15,8 +15,8 @@ fn of_limit(limit: &str) -> Value {
 
 #[test]
 fn a_resize_is_judged() {
-    let world = bounded(json!({"type": "Pod", "max": {"cpu": "2"}}));
-    let judged = |old: &Value, new: &Value| said(&asked(&world, "/validate--v1-pod-resize-limitranger", old, new));
+    let cluster = bounded(json!({"type": "Pod", "max": {"cpu": "2"}}));
+    let judged = |old: &Value, new: &Value| said(&asked(&cluster, "/validate--v1-pod-resize-limitranger", old, new));
     let refused = "maximum cpu usage per Pod is 2, but limit is 3";
     assert_eq!(judged(&of_limit("1"), &of_limit("2")), "");
     assert_eq!(judged(&of_limit("1"), &of_limit("3")), refused);
@@ -27,7 +27,7 @@ fn a_resize_is_judged() {
 
 #[test]
 fn a_resize_fills_in_what_can_be_resized_and_writes_no_annotation() {
-    let world = bounded(json!({
+    let cluster = bounded(json!({
         "type": "Container", "default": {"cpu": "2", "ephemeral-storage": "1Gi"},
         "defaultRequest": {"cpu": "1", "ephemeral-storage": "1Gi"},
     }));
@@ -36,7 +36,7 @@ fn a_resize_fills_in_what_can_be_resized_and_writes_no_annotation() {
         "initContainers": [{"name": "i"}, {"name": "s", "restartPolicy": "Always"}],
     });
     let old = pod(spec);
-    let reply = asked(&world, "/mutate--v1-pod-resize-limitranger", &old, &old);
+    let reply = asked(&cluster, "/mutate--v1-pod-resize-limitranger", &old, &old);
     assert_eq!(
         reply.pod["spec"]["containers"][0]["resources"],
         json!({"requests": {"memory": "1Mi", "cpu": "1"}, "limits": {"cpu": "2"}})
@@ -48,6 +48,6 @@ fn a_resize_fills_in_what_can_be_resized_and_writes_no_annotation() {
     );
     assert_eq!(reply.pod["metadata"], old["metadata"]);
     assert_eq!(reply.audit["limits"], "r=PluginChanged");
-    let again = asked(&world, "/mutate--v1-pod-resize-limitranger", &old, &reply.pod);
+    let again = asked(&cluster, "/mutate--v1-pod-resize-limitranger", &old, &reply.pod);
     assert_eq!(again.patch, None, "the second call changes nothing");
 }

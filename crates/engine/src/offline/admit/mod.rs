@@ -167,20 +167,20 @@ pub fn create(
 /// A webhook to ask about an object.
 struct Call<'r> {
     entry: &'r Entry<Snapshot>,
-    place: Place<'r>,
+    place: ServedAs<'r>,
     /// Whether it is the webhook of the kind, and not one about every kind.
     is_own: bool,
 }
 
 /// Where the API server serves objects of a kind.
-struct Place<'a> {
+struct ServedAs<'a> {
     group: &'a str,
     version: &'a str,
     resource: Cow<'a, str>,
     kind: &'a str,
 }
 
-impl From<Resource> for Place<'_> {
+impl From<Resource> for ServedAs<'_> {
     fn from(served: Resource) -> Self {
         let Resource { group, version, resource, kind } = served;
         Self { group, version, resource: resource.into(), kind }
@@ -228,7 +228,7 @@ fn calls<'r>(registry: &'r Registry<Snapshot>, phase: Phase, object: &'r Value, 
     let (group, version, kind) = identity(object);
     let others = others.map(|entry| {
         let resource = plural(kind).into();
-        Call { entry, place: Place { group, version, resource, kind }, is_own: false }
+        Call { entry, place: ServedAs { group, version, resource, kind }, is_own: false }
     });
     own.into_iter().chain(others).collect()
 }
@@ -265,7 +265,7 @@ pub fn review(served: Resource, namespace: &str, object: &Value) -> Vec<u8> {
     review_of(&served.into(), namespace, object)
 }
 
-fn review_of(place: &Place<'_>, namespace: &str, object: &Value) -> Vec<u8> {
+fn review_of(place: &ServedAs<'_>, namespace: &str, object: &Value) -> Vec<u8> {
     let kind = json!({"group": place.group, "version": place.version, "kind": place.kind});
     let resource = json!({"group": place.group, "version": place.version, "resource": place.resource});
     let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();

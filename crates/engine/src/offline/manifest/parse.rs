@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::identity::{IdentityError, article, identity};
 use super::{Error, Manifest};
-use crate::yaml::{self, Place};
+use crate::yaml::{self, Lines};
 
 /// Lists in lists: real manifests have none, and each level is a call on the stack.
 const MAX_LIST_DEPTH: usize = 8;
@@ -14,7 +14,7 @@ const MAX_LIST_DEPTH: usize = 8;
 struct Origin<'p> {
     line: usize,
     /// With its content, where a caller may want it.
-    place: Option<&'p Place>,
+    place: Option<&'p Lines>,
 }
 
 /// Reads the objects of a text; `file` is what errors and sources call it.
@@ -109,7 +109,7 @@ impl Parsed {
         if depth == MAX_LIST_DEPTH {
             return self.errors.push(Error::ListsTooDeep { origin });
         }
-        let places = at.place.and_then(|place| place.step("items")).map(Place::items).unwrap_or_default();
+        let places = at.place.and_then(|place| place.step("items")).map(Lines::items).unwrap_or_default();
         for (index, mut item) in items.into_iter().enumerate() {
             if !item_kind.is_empty() {
                 name_type(&mut item, &identity.api_version, item_kind);

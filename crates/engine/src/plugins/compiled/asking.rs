@@ -7,7 +7,7 @@ use admission::registry::FailurePolicy;
 use super::Settings;
 use super::sections::bounded;
 use crate::plugins::api::{EVENT_LIMITS, PluginSpec};
-use crate::plugins::event_rate_limit::{EventRateLimit, Limit, LimitType};
+use crate::plugins::event_rate_limit::{BucketType, EventRateLimit, Limit};
 use crate::plugins::owner_references::OwnerReferences;
 use crate::plugins::{Plugin, shortened};
 
@@ -83,7 +83,7 @@ pub(super) fn event_rate_limit(spec: &PluginSpec, path: &Path, errors: &mut Erro
     let mut limits = Vec::new();
     for (index, limit) in section.limits.iter().take(MAX_LIMITS).enumerate() {
         let path = path.index(index);
-        let type_ = LimitType::named(&limit.type_);
+        let type_ = BucketType::named(&limit.type_);
         if type_.is_none() {
             errors.push(Error::not_supported(&path.child("type"), shortened(&limit.type_), &EVENT_LIMITS));
         }

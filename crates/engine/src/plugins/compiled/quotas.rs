@@ -5,7 +5,7 @@ use admission::field::{Error, ErrorList, Path};
 use super::Settings;
 use super::sections::bounded;
 use crate::plugins::api::{LimitedResourceSpec, PluginSpec, ScopeSpec};
-use crate::plugins::resource_quota::{Limited, OPERATORS, RESOURCES, ResourceQuota, SCOPES, Scope};
+use crate::plugins::resource_quota::{LimitedResource, OPERATORS, QuotaScope, RESOURCES, ResourceQuota, SCOPES};
 use crate::plugins::shortened;
 
 /// Entries of a list here: for each object all of them are compared with all that it consumes.
@@ -27,7 +27,7 @@ pub(super) fn resource_quota(spec: &PluginSpec, path: &Path, errors: &mut ErrorL
     Settings::ResourceQuota(ResourceQuota { limited })
 }
 
-fn limited(one: LimitedResourceSpec, path: &Path, errors: &mut ErrorList) -> Limited {
+fn limited(one: LimitedResourceSpec, path: &Path, errors: &mut ErrorList) -> LimitedResource {
     let LimitedResourceSpec { api_group, resource, match_contains, match_scopes } = one;
     if let Some(group) = api_group.filter(|group| !group.is_empty()) {
         let detail = "must be empty: Outrider covers pods, persistentvolumeclaims and services of the core group";
@@ -41,7 +41,7 @@ fn limited(one: LimitedResourceSpec, path: &Path, errors: &mut ErrorList) -> Lim
     }
     if match_contains.len() > MAX_LIMITED {
         errors.push(Error::too_many(&path.child("matchContains"), match_contains.len(), MAX_LIMITED));
-        return Limited::default();
+        return LimitedResource::default();
     }
     bounded(&match_contains, &path.child("matchContains"), errors, |text| {
         text.is_empty().then(|| "must not be empty".to_owned())
@@ -52,12 +52,12 @@ fn limited(one: LimitedResourceSpec, path: &Path, errors: &mut ErrorList) -> Lim
     }
     let scopes = match_scopes.into_iter().take(MAX_LIMITED).enumerate();
     let scopes = scopes.map(|(index, one)| scope(one, &path.index(index), errors)).collect();
-    Limited { resource, contains: match_contains, scopes }
+    LimitedResource { resource, contains: match_contains, scopes }
 }
 
 /// What the API server's own validation of quotas says (`validateScopedResourceSelectorRequirement` of
 /// k8s.io/kubernetes/pkg/apis/core/validation).
-fn scope(one: ScopeSpec, path: &Path, errors: &mut ErrorList) -> Scope {
+fn scope(one: ScopeSpec, path: &Path, errors: &mut ErrorList) -> QuotaScope {
     let ScopeSpec { scope_name: name, operator, values } = &one;
     if !SCOPES.contains(&name.as_str()) {
         errors.push(Error::not_supported(&path.child("scopeName"), shortened(name), &SCOPES));

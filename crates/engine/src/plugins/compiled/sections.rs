@@ -6,11 +6,11 @@ use admission::field::{Error, ErrorList, Path};
 use admission::format::names::{dns1123_label, dns1123_subdomain, qualified_name};
 
 use super::{MAX_ENTRIES, MAX_PULL_SECRETS, Settings, asking, images, quotas};
-use crate::plugins::always_pull_images::{AlwaysPullImages, Exempt, Glob};
+use crate::plugins::always_pull_images::{AlwaysPullImages, Exempt, TextGlob};
 use crate::plugins::api::{DAEMON_SET_PODS, PluginSpec, TOPOLOGY_TARGETS};
 use crate::plugins::default_storage_class::DefaultStorageClass;
 use crate::plugins::default_toleration_seconds::{DEFAULT_SECONDS, DefaultTolerationSeconds};
-use crate::plugins::deny_service_external_ips::{Cidr, DenyServiceExternalIps, Ranges};
+use crate::plugins::deny_service_external_ips::{AddressRanges, Cidr, DenyServiceExternalIps};
 use crate::plugins::limit_pod_hard_anti_affinity_topology::LimitTopology;
 use crate::plugins::namespace_lifecycle::NamespaceLifecycle;
 use crate::plugins::placement::{MAX_TOLERATIONS, labels};
@@ -19,8 +19,8 @@ use crate::plugins::pod_node_selector::{AllowLists, PodNodeSelector};
 use crate::plugins::pod_security::{LEVELS, PodSecurity, is_version};
 use crate::plugins::pod_toleration_restriction::PodTolerationRestriction;
 use crate::plugins::pod_topology_labels::PodTopologyLabels;
-use crate::plugins::service_account::ServiceAccounts;
-use crate::plugins::toleration::{AllowList, Toleration, TolerationSpec};
+use crate::plugins::service_account::ServiceAccountSettings;
+use crate::plugins::toleration::{AllowedTolerations, Toleration, TolerationSpec};
 use crate::plugins::{Plugin, shortened};
 
 /// Refuses fields of the design that this build does not serve: to drop them would be to promise what is not done.
@@ -103,7 +103,7 @@ fn toleration_restriction(spec: &PluginSpec, path: &Path, errors: &mut ErrorList
     // More than may be written now: an older build stored up to so many, and what is stored has to count.
     let default = tolerations(section.default, MAX_TOLERATIONS, &path.child("default"), errors);
     let allowed = tolerations(section.whitelist, MAX_TOLERATIONS, &path.child("whitelist"), errors);
-    let allowed = AllowList::of(allowed);
+    let allowed = AllowedTolerations::of(allowed);
     let allows_built_in = section.always_allow_builtin.unwrap_or(true);
     let reads_annotations = section.annotations_allowed.unwrap_or(true);
     Settings::PodTolerationRestriction(PodTolerationRestriction {
@@ -138,7 +138,7 @@ fn external_ips(spec: &PluginSpec, path: &Path, errors: &mut ErrorList) -> Setti
     let ranges = spec.deny_service_external_ips.clone().unwrap_or_default().allowed_cidrs;
     let is_range = |text: &str| Cidr::parse(text).is_none().then(|| "must be a range such as 192.0.2.0/24".to_owned());
     bounded(&ranges, &path.child("allowedCIDRs"), errors, is_range);
-    let allowed = Ranges::of(ranges.iter().filter_map(|text| Cidr::parse(text)));
+    let allowed = AddressRanges::of(ranges.iter().filter_map(|text| Cidr::parse(text)));
     Settings::DenyServiceExternalIps(DenyServiceExternalIps { allowed })
 }
 
@@ -194,7 +194,7 @@ fn service_account(spec: &PluginSpec, path: &Path, errors: &mut ErrorList) -> Se
             errors.push(Error::invalid(&name, shortened(&secret.name), fault));
         }
     }
-    Settings::ServiceAccount(ServiceAccounts {
+    Settings::ServiceAccount(ServiceAccountSettings {
         limits_all: section.limit_secret_references.unwrap_or_default(),
         pull_secrets: section.image_pull_secrets.into_iter().map(|secret| secret.name).collect(),
     })
@@ -261,7 +261,7 @@ fn namespace_lifecycle(spec: &PluginSpec, path: &Path, errors: &mut ErrorList) -
         }
     }
     Settings::NamespaceLifecycle(NamespaceLifecycle {
-        protected: section.protected_namespaces.iter().map(|name| Glob::new(name)).collect(),
+        protected: section.protected_namespaces.iter().map(|name| TextGlob::new(name)).collect(),
         selector,
         break_glass: section.break_glass_annotation,
     })

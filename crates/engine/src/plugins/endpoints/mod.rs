@@ -33,9 +33,9 @@ pub fn register(registry: Registry<Snapshot>) -> Registry<Snapshot> {
     let registry = update::MUTATING
         .into_iter()
         .fold(registry, |registry, (plugin, rule)| registry.mutating(rule, update::PodUpdateMutation { plugin }));
-    let registry = update::VALIDATING
-        .into_iter()
-        .fold(registry, |registry, (plugin, rule)| registry.validating(rule, update::PodUpdateValidation { plugin }));
+    let registry = update::VALIDATING.into_iter().fold(registry, |registry, (plugin, rule)| {
+        registry.validating(rule, update::PluginUpdateValidation { plugin })
+    });
     let registry = registry
         .mutating(update::EPHEMERAL, update::EphemeralMutation)
         .validating(update::EPHEMERAL, update::EphemeralValidation);
@@ -51,7 +51,7 @@ pub fn register(registry: Registry<Snapshot>) -> Registry<Snapshot> {
         .validating(images::RULE, images::ImageValidation { group: failing })
         .mutating(claims::RULE, claims::ClaimMutation { group: failing })
         .mutating(protected::RULE, protected::ProtectedMutation { group: failing })
-        .validating(resized_claims::RULE, resized_claims::ResizeValidation { group: failing })
+        .validating(resized_claims::RULE, resized_claims::ClaimResizeValidation { group: failing })
         .mutating(placed::RULE, placed::PlacedMutation)
         .mutating(new_nodes::RULE, new_nodes::NewNodeMutation)
         .validating(restricted::RULE, restricted::RestrictedValidation)
@@ -68,7 +68,7 @@ pub fn register(registry: Registry<Snapshot>) -> Registry<Snapshot> {
         .validating(images::IGNORING, images::ImageValidation { group: ignoring })
         .mutating(claims::IGNORING, claims::ClaimMutation { group: ignoring })
         .mutating(protected::IGNORING, protected::ProtectedMutation { group: ignoring })
-        .validating(resized_claims::IGNORING, resized_claims::ResizeValidation { group: ignoring })
+        .validating(resized_claims::IGNORING, resized_claims::ClaimResizeValidation { group: ignoring })
         .mutating(service_accounts::GIVING_IGNORING, service_accounts::PullSecretMutation { group: ignoring })
         .validating(service_accounts::LIMITING_IGNORING, service_accounts::SecretValidation { group: ignoring })
 }

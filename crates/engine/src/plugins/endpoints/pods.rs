@@ -8,7 +8,7 @@ use admission::review::UserInfo;
 use admission::{Denial, Findings, Operation, PatchWriter, Reason, Request, Unserved, Verdict};
 
 use super::report::Report;
-use super::scope::{Concerned, binds, cannot_tell, concerned, refuse_unread};
+use super::scope::{ConcernedPlugins, binds, cannot_tell, concerned, refuse_unread};
 use crate::outcome::{refuse_after_all, refused, says_little, set_reason, take_patch};
 use crate::plugins::Plugin;
 use crate::plugins::compiled::{At, CompiledPlugin, Mode, Settings};
@@ -131,7 +131,7 @@ pub fn node_labels(
 ) -> Result<BTreeMap<&'static str, String>, Unserved> {
     let chosen =
         |one: &CompiledPlugin| matches!(one.settings, Settings::PodNodeSelector(_)) && one.mode == Mode::Enforce;
-    let Concerned { plugins, placement, .. } = concerned(snapshot, namespace, user, chosen)?;
+    let ConcernedPlugins { plugins, placement, .. } = concerned(snapshot, namespace, user, chosen)?;
     let at = At { namespace, name: "", user: &user.username, placement, is_mirror: false };
     let mut found = BTreeMap::new();
     for (plugin, _) in plugins.into_iter().filter(|(_, is_exempt)| !is_exempt) {

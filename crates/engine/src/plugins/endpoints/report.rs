@@ -8,7 +8,7 @@ use admission::{Denial, Findings, PatchWriter, Reason, Request, Unserved, Verdic
 
 use super::AUDIT;
 use crate::outcome::refuse;
-use crate::plugins::change::Change;
+use crate::plugins::change::PodChange;
 use crate::plugins::compiled::{CompiledPlugin, Mode};
 use crate::reasons;
 
@@ -83,7 +83,7 @@ impl<'s> Report<'s> {
     }
 
     /// The plugin changes something, unless who asks is exempt. Returns whether the change is to be made.
-    pub fn changes(&mut self, (plugin, is_exempt): (&'s CompiledPlugin, bool), change: &Change<'_>) -> bool {
+    pub fn changes(&mut self, (plugin, is_exempt): (&'s CompiledPlugin, bool), change: &PodChange<'_>) -> bool {
         if change.is_empty() {
             return false;
         }

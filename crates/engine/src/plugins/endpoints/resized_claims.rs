@@ -41,12 +41,12 @@ pub const IGNORING: Rule = Rule {
 };
 
 /// The endpoint.
-pub struct ResizeValidation {
+pub struct ClaimResizeValidation {
     /// The objects that decide.
     pub group: Group,
 }
 
-impl Validating<Snapshot> for ResizeValidation {
+impl Validating<Snapshot> for ClaimResizeValidation {
     type Object<'a> = Decoded<SizedFacts<'a>>;
 
     /// What is read of an object is bounded by its type.

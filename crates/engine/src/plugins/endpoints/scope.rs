@@ -13,7 +13,7 @@ use crate::snapshot::Snapshot;
 
 /// The plugins that a request concerns.
 #[derive(Default)]
-pub struct Concerned<'s> {
+pub struct ConcernedPlugins<'s> {
     /// In their order, each with whether who asks is exempt.
     pub plugins: Vec<(&'s Arc<CompiledPlugin>, bool)>,
     /// What annotations of the namespace say.
@@ -46,7 +46,7 @@ pub fn refuse_unread(plugins: &[(&Arc<CompiledPlugin>, bool)], refusal: Denial, 
 }
 
 /// The answer of a mutator about an object of which not all is read.
-pub fn unread(concerned: &Concerned<'_>, denial: Denial) -> Verdict {
+pub fn unread(concerned: &ConcernedPlugins<'_>, denial: Denial) -> Verdict {
     if binds(&concerned.plugins) {
         return Verdict::deny(Reason::TOO_LARGE, denial);
     }
@@ -66,12 +66,12 @@ pub fn concerned_anywhere<'s>(
     namespace: &str,
     user: &UserInfo<'_>,
     chosen: impl Fn(&CompiledPlugin) -> bool,
-) -> Result<Concerned<'s>, Unserved> {
+) -> Result<ConcernedPlugins<'s>, Unserved> {
     if !namespace.is_empty() {
         return concerned(snapshot, namespace, user, chosen);
     }
     let all = snapshot.plugins.iter().filter(|one| chosen(one));
-    Ok(Concerned { plugins: all.map(|one| (one, one.exempts(user))).collect(), ..Concerned::default() })
+    Ok(ConcernedPlugins { plugins: all.map(|one| (one, one.exempts(user))).collect(), ..ConcernedPlugins::default() })
 }
 
 /// The plugins among `chosen` that the request of a user in a namespace concerns.
@@ -84,8 +84,8 @@ pub fn concerned<'s>(
     namespace: &str,
     user: &UserInfo<'_>,
     chosen: impl Fn(&CompiledPlugin) -> bool,
-) -> Result<Concerned<'s>, Unserved> {
-    let mut found = Concerned::default();
+) -> Result<ConcernedPlugins<'s>, Unserved> {
+    let mut found = ConcernedPlugins::default();
     if snapshot.plugins.is_empty() || snapshot.excludes(namespace) {
         return Ok(found);
     }

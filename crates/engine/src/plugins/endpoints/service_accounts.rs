@@ -13,7 +13,7 @@ use super::report::Report;
 use super::scope::{binds, cannot_tell, concerned};
 use crate::plugins::compiled::{CompiledPlugin, Mode, Settings};
 use crate::plugins::references::ReferringPod;
-use crate::plugins::service_account::{Account, DEFAULT_ACCOUNT, ServiceAccounts, check_mirror};
+use crate::plugins::service_account::{Account, DEFAULT_ACCOUNT, ServiceAccountSettings, check_mirror};
 use crate::plugins::{Plugin, forbidden, shortened};
 use crate::reasons;
 use crate::snapshot::Snapshot;
@@ -117,7 +117,7 @@ fn name_of<'p>(pod: &'p ReferringPod<'_>) -> &'p str {
     if own.is_empty() { DEFAULT_ACCOUNT } else { own }
 }
 
-fn settings(plugin: &CompiledPlugin) -> Option<&ServiceAccounts> {
+fn settings(plugin: &CompiledPlugin) -> Option<&ServiceAccountSettings> {
     match &plugin.settings {
         Settings::ServiceAccount(settings) => Some(settings),
         _ => None,
@@ -230,7 +230,7 @@ impl Validating<Snapshot> for SecretValidation {
 }
 
 /// A check of a pod by a configuration.
-type Check<'c> = Box<dyn Fn(&ServiceAccounts) -> Result<(), String> + 'c>;
+type Check<'c> = Box<dyn Fn(&ServiceAccountSettings) -> Result<(), String> + 'c>;
 
 /// How the pod is checked.
 fn of_pod<'c>(
@@ -254,7 +254,7 @@ fn of_pod<'c>(
         Found::Unknown => {
             // By an account that names nothing, every secret would be one too many.
             let none = Account { is_enforcing: true, ..Account::default() };
-            if ServiceAccounts::default().check(&pod.spec, &none, name, is_ephemeral).is_err() {
+            if ServiceAccountSettings::default().check(&pod.spec, &none, name, is_ephemeral).is_err() {
                 findings.warnings.extend(cannot_tell(plugins, &unknown(request, snapshot, name)));
             }
             Box::new(|_| Ok(()))

@@ -9,7 +9,7 @@ use super::pods::{at, is_mirror};
 use super::report::Report;
 use super::scope::{concerned, refuse_unread, unread};
 use crate::plugins::Plugin;
-use crate::plugins::change::Change;
+use crate::plugins::change::PodChange;
 use crate::plugins::compiled::{At, CompiledPlugin, Settings};
 use crate::plugins::extended_resource_toleration;
 use crate::plugins::pod_facts::{PodFacts, Spec};
@@ -85,7 +85,7 @@ fn mutate<'a>(
     request: &Request<'a, Decoded<PodFacts<'a>>>,
     snapshot: &Snapshot,
     chosen: impl Fn(&CompiledPlugin) -> bool,
-    change: impl Fn(&CompiledPlugin, &Spec<'a>, &PodFacts<'a>) -> Change<'a>,
+    change: impl Fn(&CompiledPlugin, &Spec<'a>, &PodFacts<'a>) -> PodChange<'a>,
 ) -> Result<Verdict, Unserved> {
     let Some((new, old)) = pods(request) else { return Ok(Verdict::allow(reasons::NO_MATCH)) };
     let concerned = concerned(snapshot, &request.namespace, &request.user_info, chosen)?;
@@ -172,19 +172,19 @@ impl Mutating<Snapshot> for PodUpdateMutation {
             |one, spec, _| match &one.settings {
                 Settings::PodTolerationRestriction(_) => PodTolerationRestriction::change_update(spec),
                 Settings::ExtendedResourceToleration => extended_resource_toleration::change(spec),
-                _ => Change::default(),
+                _ => PodChange::default(),
             },
         )
     }
 }
 
 /// Judges pods that are changed.
-pub struct PodUpdateValidation {
+pub struct PluginUpdateValidation {
     /// The plugin of the entry.
     pub plugin: Plugin,
 }
 
-impl Validating<Snapshot> for PodUpdateValidation {
+impl Validating<Snapshot> for PluginUpdateValidation {
     type Object<'a> = Decoded<PodFacts<'a>>;
 
     /// What is read of a pod is bounded by its type.
@@ -222,7 +222,7 @@ impl Mutating<Snapshot> for EphemeralMutation {
     ) -> Result<Verdict, Unserved> {
         mutate(request, snapshot, covers_ephemeral, |one, spec, old| match &one.settings {
             Settings::AlwaysPullImages(settings) => settings.change_ephemeral(old, spec),
-            _ => Change::default(),
+            _ => PodChange::default(),
         })
     }
 }

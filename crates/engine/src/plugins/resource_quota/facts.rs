@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use super::{Scope, Usage};
+use super::{QuotaScope, Usage};
 use crate::plugins::amounts::{Amounts, add, amounts, amounts_of, sum};
 use crate::plugins::pod_facts::{Resources, is_best_effort};
 use crate::plugins::said_name;
@@ -301,7 +301,7 @@ impl<'r, 'a> Counted<'r, 'a> {
     }
 
     /// Whether the object is in a scope.
-    pub(super) fn is_in(&self, scope: &Scope) -> bool {
+    pub(super) fn is_in(&self, scope: &QuotaScope) -> bool {
         let spec = &self.facts.spec;
         let is_best_effort = || *self.is_best_effort.get_or_init(|| self.facts.is_best_effort());
         let crosses = || *self.crosses_namespaces.get_or_init(|| spec.affinity.is_some_and(crosses_namespaces));

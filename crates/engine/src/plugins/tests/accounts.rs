@@ -10,7 +10,7 @@ use crate::plugins::compiled::CompiledPlugin;
 use crate::plugins::conflict::between;
 use crate::plugins::endpoints::demands;
 use crate::plugins::validation::compile;
-use crate::testing::{Reply, World};
+use crate::testing::{Cluster, Reply};
 
 const GIVE: &str = "/mutate--v1-pod-serviceaccount";
 const LIMIT: &str = "/validate--v1-pod-serviceaccount";
@@ -29,10 +29,10 @@ fn on(name: &str, section: Value) -> Value {
     plugin(name, json!({"plugin": "ServiceAccount", "serviceAccount": section}))
 }
 
-fn world(plugins: &[Value]) -> World {
+fn cluster(plugins: &[Value]) -> Cluster {
     let accounts =
         [account("strict", json!("true")), account("free", json!(null)), account("default", json!("no")), bare("bare")];
-    World::from_objects(&[plugins, &accounts, &[namespace(json!({}))]].concat())
+    Cluster::from_objects(&[plugins, &accounts, &[namespace(json!({}))]].concat())
 }
 
 fn pod(account: &str, spec: Value) -> Value {
@@ -50,12 +50,12 @@ fn review(pod: &Value, sub_resource: &str) -> Value {
     review
 }
 
-fn judged(world: &World, pod: &Value) -> Reply {
-    world.ask(LIMIT, &review(pod, "")).unwrap()
+fn judged(cluster: &Cluster, pod: &Value) -> Reply {
+    cluster.ask(LIMIT, &review(pod, "")).unwrap()
 }
 
-fn given(world: &World, pod: &Value) -> Reply {
-    world.ask(GIVE, &review(pod, "")).unwrap()
+fn given(cluster: &Cluster, pod: &Value) -> Reply {
+    cluster.ask(GIVE, &review(pod, "")).unwrap()
 }
 
 fn variable(secret: &str) -> Value {
@@ -73,7 +73,7 @@ fn volume(secret: &str) -> Value {
 #[test]
 fn pods_may_use_the_secrets_of_their_account_as_the_table_says() {
     const NOT: &str = "is not allowed because service account strict does not reference that secret";
-    let world = world(&[on("s", json!({}))]);
+    let cluster = cluster(&[on("s", json!({}))]);
     for (row, own, other, why) in [
         (
             "a volume",
@@ -113,33 +113,33 @@ fn pods_may_use_the_secrets_of_their_account_as_the_table_says() {
                 .to_owned(),
         ),
     ] {
-        let allowed = judged(&world, &pod("strict", own));
+        let allowed = judged(&cluster, &pod("strict", own));
         assert_eq!(allowed.decision, Decision::Allowed, "{row}: {}", allowed.message);
-        let refused = judged(&world, &pod("strict", other.clone()));
+        let refused = judged(&cluster, &pod("strict", other.clone()));
         assert_eq!((refused.code, refused.message.clone()), (Some(403), format!("pods \"p\" is forbidden: {why}")), "{row}");
         for permissive in ["free", "default", ""] {
-            let allowed = judged(&world, &pod(permissive, other.clone()));
+            let allowed = judged(&cluster, &pod(permissive, other.clone()));
             assert_eq!(allowed.decision, Decision::Allowed, "{row} of {permissive:?}: {}", allowed.message);
         }
         // With the switch, of every account.
-        let all = self::world(&[on("s", json!({"limitSecretReferences": true}))]);
+        let all = self::cluster(&[on("s", json!({"limitSecretReferences": true}))]);
         let refused = judged(&all, &pod("", other));
         assert_eq!(refused.message, format!("pods \"p\" is forbidden: {}", why.replace("strict", "default")), "{row}");
     }
     let projected = json!({"volumes": [{"name": "v", "projected": {"sources": [{"secret": {"name": "x"}}]}}]});
-    assert_eq!(judged(&world, &pod("strict", projected)).decision, Decision::Allowed, "as with the original");
+    assert_eq!(judged(&cluster, &pod("strict", projected)).decision, Decision::Allowed, "as with the original");
 }
 
 #[test]
 fn ephemeral_containers_are_judged_alone_and_no_other_change_is() {
-    let world = world(&[on("s", json!({}))]);
+    let cluster = cluster(&[on("s", json!({}))]);
     let old = json!({"volumes": volume("x"), "containers": [variable("x")]});
     let with = |container: Value| {
         let mut pod = pod("strict", old.clone());
         pod["spec"]["ephemeralContainers"] = json!([container]);
         pod
     };
-    let ask = |pod: &Value, sub_resource: &str| world.ask(LIMIT, &review(pod, sub_resource)).unwrap();
+    let ask = |pod: &Value, sub_resource: &str| cluster.ask(LIMIT, &review(pod, sub_resource)).unwrap();
     for container in [variable("own"), variables("own")] {
         assert_eq!(ask(&with(container), "ephemeralcontainers").decision, Decision::Allowed);
     }
@@ -150,12 +150,12 @@ fn ephemeral_containers_are_judged_alone_and_no_other_change_is() {
     }
     let mut update = review(&with(variable("x")), "ephemeralcontainers");
     update["request"]["subResource"] = "".into();
-    assert_eq!(world.ask(LIMIT, &update).unwrap().decision, Decision::Allowed);
+    assert_eq!(cluster.ask(LIMIT, &update).unwrap().decision, Decision::Allowed);
 }
 
 #[test]
 fn mirror_pods_name_no_account_and_no_secret() {
-    let world = world(&[on("s", json!({}))]);
+    let cluster = cluster(&[on("s", json!({}))]);
     let mirror = |spec: Value| {
         let mut pod = pod("", spec);
         pod["spec"].as_object_mut().unwrap().retain(|_, value| value != "");
@@ -176,11 +176,11 @@ fn mirror_pods_name_no_account_and_no_secret() {
         (json!({"imagePullSecrets": [{"name": "pull"}]}), "a mirror pod may not reference secrets"),
         (json!({"volumes": token}), "a mirror pod may not use ServiceAccountToken volume projections"),
     ] {
-        let reply = judged(&world, &mirror(spec.clone()));
+        let reply = judged(&cluster, &mirror(spec.clone()));
         let expected = if why.is_empty() { String::new() } else { format!("pods \"p\" is forbidden: {why}") };
         assert_eq!(reply.message, expected, "{spec}");
     }
-    assert_eq!(given(&world, &mirror(json!({}))).patch, None);
+    assert_eq!(given(&cluster, &mirror(json!({}))).patch, None);
 }
 
 #[test]
@@ -202,23 +202,23 @@ fn a_pod_without_pull_secrets_gets_those_of_its_account_or_else_those_of_the_obj
             ours(),
         ),
     ] {
-        let world = world(&plugins);
-        let reply = given(&world, &pod(account, json!({"imagePullSecrets": own})));
+        let cluster = cluster(&plugins);
+        let reply = given(&cluster, &pod(account, json!({"imagePullSecrets": own})));
         assert_eq!(reply.pod["spec"]["imagePullSecrets"], expected, "{row}");
-        assert_eq!(given(&world, &reply.pod).patch, None, "{row}: a second call changes nothing");
-        assert_eq!(judged(&world, &reply.pod).decision, Decision::Allowed, "{row}: what is given is allowed");
+        assert_eq!(given(&cluster, &reply.pod).patch, None, "{row}: a second call changes nothing");
+        assert_eq!(judged(&cluster, &reply.pod).decision, Decision::Allowed, "{row}: what is given is allowed");
     }
     // What the object gives is allowed where it limits all; of an account with the annotation, the API server would refuse it.
     let section = json!({"limitSecretReferences": true, "imagePullSecrets": [{"name": "registry"}]});
     let mut enforcing = bare("enforcing");
     enforcing["metadata"]["annotations"] = json!({"kubernetes.io/enforce-mountable-secrets": "True"});
     let accounts = [enforcing, bare("bare"), namespace(json!({})), on("s", section)];
-    let world = World::from_objects(&accounts);
-    let reply = given(&world, &pod("bare", json!({})));
+    let cluster = Cluster::from_objects(&accounts);
+    let reply = given(&cluster, &pod("bare", json!({})));
     assert_eq!(reply.pod["spec"]["imagePullSecrets"], json!([{"name": "registry"}]));
-    assert_eq!(judged(&world, &reply.pod).decision, Decision::Allowed);
-    assert_eq!(given(&world, &pod("enforcing", json!({}))).patch, None);
-    let warned = self::world(&[plugin("w", json!({"plugin": "ServiceAccount", "mode": "Warn"}))]);
+    assert_eq!(judged(&cluster, &reply.pod).decision, Decision::Allowed);
+    assert_eq!(given(&cluster, &pod("enforcing", json!({}))).patch, None);
+    let warned = self::cluster(&[plugin("w", json!({"plugin": "ServiceAccount", "mode": "Warn"}))]);
     let reply = given(&warned, &pod("free", json!({})));
     assert_eq!(reply.patch, None);
     assert!(reply.warnings[0].ends_with("would add the pull secrets pull"), "{:?}", reply.warnings);
@@ -226,7 +226,7 @@ fn a_pod_without_pull_secrets_gets_those_of_its_account_or_else_those_of_the_obj
 
 #[test]
 fn an_account_that_has_not_been_seen_is_asked_for() {
-    let world = world(&[on("s", json!({}))]).live();
+    let cluster = cluster(&[on("s", json!({}))]).live();
     let late = pod("late", json!({"volumes": volume("x")}));
     let answered = |path: &str, object: Option<Value>| {
         let answer = |question: &Question| {
@@ -237,7 +237,7 @@ fn an_account_that_has_not_been_seen_is_asked_for() {
             );
             Known::Object(object.clone())
         };
-        world.ask_with(path, &review(&late, ""), answer).unwrap()
+        cluster.ask_with(path, &review(&late, ""), answer).unwrap()
     };
     let (reply, asked) = answered(LIMIT, Some(account("late", json!("true"))));
     assert_eq!(asked.len(), 1);
@@ -251,23 +251,23 @@ fn an_account_that_has_not_been_seen_is_asked_for() {
     let why = "pods \"p\" is forbidden: error looking up service account shop/late: serviceaccount \"late\" not found";
     assert_eq!((missing.code, missing.message.as_str()), (Some(403), why));
     assert_eq!(answered(GIVE, None).0.patch, None);
-    let unanswered = world.ask(LIMIT, &review(&late, "")).unwrap_err();
+    let unanswered = cluster.ask(LIMIT, &review(&late, "")).unwrap_err();
     assert!(matches!(unanswered, Unserved::Unanswered(_)), "{unanswered:?}");
     // One that has been seen is not.
     let (_, asked) =
-        world.ask_with(LIMIT, &review(&pod("strict", json!({})), ""), |question| panic!("{question:?}")).unwrap();
+        cluster.ask_with(LIMIT, &review(&pod("strict", json!({})), ""), |question| panic!("{question:?}")).unwrap();
     assert_eq!(asked, []);
 }
 
 #[test]
 fn offline_it_is_said_where_the_account_is_not_among_the_manifests() {
-    let world = world(&[on("s", json!({"imagePullSecrets": [{"name": "registry"}]}))]);
-    let cannot_tell = judged(&world, &pod("elsewhere", json!({"volumes": volume("x")})));
+    let cluster = cluster(&[on("s", json!({"imagePullSecrets": [{"name": "registry"}]}))]);
+    let cannot_tell = judged(&cluster, &pod("elsewhere", json!({"volumes": volume("x")})));
     assert_eq!(cannot_tell.decision, Decision::Allowed);
     let says = "cannot say whether it would refuse it: ServiceAccount shop/elsewhere is not among the manifests";
     assert!(cannot_tell.warnings[0].ends_with(says), "{:?}", cannot_tell.warnings);
-    assert_eq!(judged(&world, &pod("elsewhere", json!({}))).warnings, Vec::<String>::new(), "it names no secret");
-    let given = given(&world, &pod("elsewhere", json!({})));
+    assert_eq!(judged(&cluster, &pod("elsewhere", json!({}))).warnings, Vec::<String>::new(), "it names no secret");
+    let given = given(&cluster, &pod("elsewhere", json!({})));
     assert_eq!(
         given.warnings,
         ["ServiceAccount shop/elsewhere is not among the manifests, and counts as one that names no secrets"]
@@ -282,12 +282,12 @@ fn many_names_and_many_references_are_compared_in_one_walk() {
     let mut rich = account("rich", json!("true"));
     rich["secrets"] = names.clone().into();
     rich["imagePullSecrets"] = names.clone().into();
-    let world = World::from_objects(&[rich, namespace(json!({})), on("s", json!({}))]);
+    let cluster = Cluster::from_objects(&[rich, namespace(json!({})), on("s", json!({}))]);
     let env: Vec<Value> = (0..60_000)
         .map(|at| json!({"name": format!("v{at}"), "valueFrom": {"secretKeyRef": {"name": format!("s{at}"), "key": "k"}}}))
         .collect();
     let spec = json!({"containers": [{"name": "c", "env": env}], "imagePullSecrets": names});
-    assert_eq!(judged(&world, &pod("rich", spec)).decision, Decision::Allowed);
+    assert_eq!(judged(&cluster, &pod("rich", spec)).decision, Decision::Allowed);
 }
 
 #[test]
@@ -295,7 +295,7 @@ fn its_entries_are_for_new_pods_and_ephemeral_containers() {
     let entries = |spec: Value| {
         let mut object = json!({"plugin": "ServiceAccount"});
         json_patch::merge(&mut object, &spec);
-        demands(&world(&[plugin("s", object)]).snapshot)
+        demands(&cluster(&[plugin("s", object)]).snapshot)
     };
     let found = entries(json!({}));
     let name = "serviceaccount.policy.outrider.dev";

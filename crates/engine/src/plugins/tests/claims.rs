@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{namespace, plugin};
 use crate::plugins::endpoints::demands;
-use crate::testing::{Reply, World};
+use crate::testing::{Cluster, Reply};
 
 const PATH: &str = "/mutate--v1-persistentvolumeclaim-defaultstorageclass";
 const OLD: &str = "2026-01-01T00:00:00Z";
@@ -22,8 +22,8 @@ fn on(name: &str, section: Value) -> Value {
     plugin(name, json!({"plugin": "DefaultStorageClass", "defaultStorageClass": section}))
 }
 
-fn world(objects: &[Value], classes: &[Value]) -> World {
-    World::from_objects(&[objects, classes, &[namespace(json!({}))]].concat())
+fn cluster(objects: &[Value], classes: &[Value]) -> Cluster {
+    Cluster::from_objects(&[objects, classes, &[namespace(json!({}))]].concat())
 }
 
 fn claim(spec: Value, annotations: Value) -> Value {
@@ -38,14 +38,14 @@ fn review(claim: &Value) -> Value {
 }
 
 /// What becomes of a new claim; the second call changes nothing.
-fn created(world: &World, claim: &Value) -> Reply {
-    let reply = world.ask(PATH, &review(claim)).unwrap();
-    assert_eq!(world.ask(PATH, &review(&reply.pod)).unwrap().patch, None, "the second call changes nothing");
+fn created(cluster: &Cluster, claim: &Value) -> Reply {
+    let reply = cluster.ask(PATH, &review(claim)).unwrap();
+    assert_eq!(cluster.ask(PATH, &review(&reply.pod)).unwrap().patch, None, "the second call changes nothing");
     reply
 }
 
-fn class_of(world: &World, claim: &Value) -> Value {
-    created(world, claim).pod["spec"]["storageClassName"].take()
+fn class_of(cluster: &Cluster, claim: &Value) -> Value {
+    created(cluster, claim).pod["spec"]["storageClassName"].take()
 }
 
 #[test]
@@ -63,25 +63,25 @@ fn without_a_name_the_default_of_the_cluster_is_filled_in_as_the_table_says() {
         (6, vec![class("default1", OLD, true), class("default2", NEW, true)], json!({}), json!("default2")),
         (7, two, json!({"storageClassName": "foo"}), json!("foo")),
     ] {
-        let world = world(&[on("a", none.clone())], &classes);
-        assert_eq!(class_of(&world, &claim(spec.clone(), json!({}))), expected, "row {row}: {spec}");
+        let cluster = cluster(&[on("a", none.clone())], &classes);
+        assert_eq!(class_of(&cluster, &claim(spec.clone(), json!({}))), expected, "row {row}: {spec}");
         let annotated = claim(json!({}), json!({"volume.beta.kubernetes.io/storage-class": "foo"}));
-        assert_eq!(class_of(&world, &annotated), Value::Null, "row {row}");
+        assert_eq!(class_of(&cluster, &annotated), Value::Null, "row {row}");
     }
 }
 
 #[test]
 fn a_class_of_the_namespace_goes_to_claims_that_name_none() {
-    let world = world(&[on("a", json!({"storageClassName": "fast"}))], &[class("standard", OLD, true)]);
+    let cluster = cluster(&[on("a", json!({"storageClassName": "fast"}))], &[class("standard", OLD, true)]);
     for (spec, expected) in [
         (json!({}), json!("fast")),
         (json!({"storageClassName": ""}), json!("")),
         // Who wrote it, and whether anybody did, is not known.
         (json!({"storageClassName": "standard"}), json!("standard")),
     ] {
-        assert_eq!(class_of(&world, &claim(spec.clone(), json!({}))), expected, "{spec}");
+        assert_eq!(class_of(&cluster, &claim(spec.clone(), json!({}))), expected, "{spec}");
     }
-    let reply = created(&world, &claim(json!({}), json!({})));
+    let reply = created(&cluster, &claim(json!({}), json!({})));
     assert_eq!(reply.audit["plugins"], "a=PluginChanged");
     assert_eq!(reply.patch.unwrap(), json!([{"op": "add", "path": "/spec/storageClassName", "value": "fast"}]));
 }
@@ -89,7 +89,7 @@ fn a_class_of_the_namespace_goes_to_claims_that_name_none() {
 #[test]
 fn what_the_api_server_filled_in_is_replaced_where_so_configured() {
     let section = json!({"storageClassName": "fast", "replaceClusterDefault": true});
-    let world = world(&[on("a", section)], &[class("standard", OLD, true), class("slow", NEW, false)]);
+    let cluster = cluster(&[on("a", section)], &[class("standard", OLD, true), class("slow", NEW, false)]);
     for (spec, expected) in [
         (json!({}), json!("fast")),
         (json!({"storageClassName": "standard"}), json!("fast")),
@@ -97,32 +97,32 @@ fn what_the_api_server_filled_in_is_replaced_where_so_configured() {
         (json!({"storageClassName": ""}), json!("")),
         (json!({"storageClassName": "fast"}), json!("fast")),
     ] {
-        assert_eq!(class_of(&world, &claim(spec.clone(), json!({}))), expected, "{spec}");
+        assert_eq!(class_of(&cluster, &claim(spec.clone(), json!({}))), expected, "{spec}");
     }
     let annotated =
         claim(json!({"storageClassName": "standard"}), json!({"volume.beta.kubernetes.io/storage-class": "x"}));
-    assert_eq!(class_of(&world, &annotated), json!("standard"));
+    assert_eq!(class_of(&cluster, &annotated), json!("standard"));
 }
 
 #[test]
 fn of_several_objects_the_first_by_name_counts_and_updates_are_left_alone() {
     let objects =
         [on("b", json!({"storageClassName": "b"})), on("a", json!({})), on("c", json!({"storageClassName": "c"}))];
-    assert_eq!(class_of(&world(&objects, &[]), &claim(json!({}), json!({}))), json!("b"), "a knows no default");
-    assert_eq!(class_of(&world(&objects, &[class("d", OLD, true)]), &claim(json!({}), json!({}))), json!("d"));
+    assert_eq!(class_of(&cluster(&objects, &[]), &claim(json!({}), json!({}))), json!("b"), "a knows no default");
+    assert_eq!(class_of(&cluster(&objects, &[class("d", OLD, true)]), &claim(json!({}), json!({}))), json!("d"));
     let mut update = review(&claim(json!({}), json!({})));
     update["request"]["operation"] = "UPDATE".into();
-    assert_eq!(world(&objects, &[]).ask(PATH, &update).unwrap().patch, None);
+    assert_eq!(cluster(&objects, &[]).ask(PATH, &update).unwrap().patch, None);
 }
 
 #[test]
 fn classes_that_were_not_read_are_waited_for_only_where_they_decide() {
     let live = |section: Value, mode: &str| {
         let spec = json!({"plugin": "DefaultStorageClass", "mode": mode, "defaultStorageClass": section});
-        World::from_objects(&[plugin("a", spec), namespace(json!({}))]).live()
+        Cluster::from_objects(&[plugin("a", spec), namespace(json!({}))]).live()
     };
-    let waits = |world: &World, spec: Value| {
-        let found = world.ask(PATH, &review(&claim(spec, json!({}))));
+    let waits = |cluster: &Cluster, spec: Value| {
+        let found = cluster.ask(PATH, &review(&claim(spec, json!({}))));
         matches!(found, Err(Unserved::NotReady(_)))
     };
     let (any, named) = (live(json!({}), "Enforce"), live(json!({"storageClassName": "fast"}), "Enforce"));
@@ -139,7 +139,7 @@ fn classes_that_were_not_read_are_waited_for_only_where_they_decide() {
     read.snapshot.storage_classes = Arc::new(known);
     assert!(!waits(&read, json!({})));
     // Offline there are the classes of the manifests.
-    let offline = created(&world(&[on("a", json!({}))], &[]), &claim(json!({}), json!({})));
+    let offline = created(&cluster(&[on("a", json!({}))], &[]), &claim(json!({}), json!({})));
     assert!(offline.warnings[0].contains("no StorageClass among the manifests"), "{:?}", offline.warnings);
 }
 
@@ -147,7 +147,7 @@ fn classes_that_were_not_read_are_waited_for_only_where_they_decide() {
 fn a_mode_that_does_not_enforce_says_which_class_it_would_set_and_exemptions_hold() {
     let spec =
         json!({"plugin": "DefaultStorageClass", "mode": "Warn", "defaultStorageClass": {"storageClassName": "fast"}});
-    let reply = created(&world(&[plugin("a", spec)], &[]), &claim(json!({}), json!({})));
+    let reply = created(&cluster(&[plugin("a", spec)], &[]), &claim(json!({}), json!({})));
     assert_eq!(
         reply.warnings,
         ["PluginWouldChange: AdmissionPlugin \"a\" (DefaultStorageClass) would set the storage class fast"]
@@ -156,18 +156,18 @@ fn a_mode_that_does_not_enforce_says_which_class_it_would_set_and_exemptions_hol
         "defaultStorageClass": {"storageClassName": "fast"}});
     let mut review = review(&claim(json!({}), json!({})));
     review["request"]["userInfo"] = json!({"username": "kim"});
-    let reply = world(&[plugin("a", spec)], &[]).ask(PATH, &review).unwrap();
+    let reply = cluster(&[plugin("a", spec)], &[]).ask(PATH, &review).unwrap();
     assert_eq!((reply.patch, reply.audit["plugins"].as_str()), (None, "a=PluginExempt"));
 }
 
 #[test]
 fn the_entry_is_there_while_an_object_is_and_leaves_excluded_namespaces_alone() {
-    let world = world(&[on("a", json!({"storageClassName": "fast"}))], &[]);
-    let names: Vec<String> = demands(&world.snapshot).into_iter().map(|demand| demand.name).collect();
+    let cluster = cluster(&[on("a", json!({"storageClassName": "fast"}))], &[]);
+    let names: Vec<String> = demands(&cluster.snapshot).into_iter().map(|demand| demand.name).collect();
     assert_eq!(names, ["defaultstorageclass.policy.outrider.dev"]);
     for namespace in ["kube-system", "outrider-system"] {
         let mut review = review(&claim(json!({}), json!({})));
         review["request"]["namespace"] = namespace.into();
-        assert_eq!(world.ask(PATH, &review).unwrap().patch, None, "{namespace}");
+        assert_eq!(cluster.ask(PATH, &review).unwrap().patch, None, "{namespace}");
     }
 }

@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 
 use super::plugin;
 use crate::plugins::{conflict, work};
-use crate::testing::World;
+use crate::testing::Cluster;
 
 /// What the first of two objects says of the second.
 fn said(one: Value, other: Value) -> Option<String> {
-    let world = World::from_objects(&[plugin("a", one), plugin("b", other)]);
-    let mut found = conflict::all(&world.snapshot.plugins, 4);
+    let cluster = Cluster::from_objects(&[plugin("a", one), plugin("b", other)]);
+    let mut found = conflict::all(&cluster.snapshot.plugins, 4);
     found.remove("a").map(|said| said.join("; "))
 }
 
@@ -119,8 +119,8 @@ fn steps(count: usize) -> usize {
             plugin(&format!("p{at}"), json!({"plugin": "PodNodeSelector", "match": scope, "podNodeSelector": section}))
         })
         .collect();
-    let world = World::from_objects(&objects);
-    let (steps, found) = work::of(|| conflict::all(&world.snapshot.plugins, 4));
+    let cluster = Cluster::from_objects(&objects);
+    let (steps, found) = work::of(|| conflict::all(&cluster.snapshot.plugins, 4));
     assert!(found.is_empty());
     steps
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::plugin;
 use crate::plugins::endpoints::demands;
-use crate::testing::{Reply, World};
+use crate::testing::{Cluster, Reply};
 
 const PATH: &str = "/validate--v1-event-eventratelimit";
 
@@ -34,9 +34,9 @@ fn limits(name: &str, mode: &str, types: &[&str]) -> Value {
 }
 
 /// The keys of the tokens that are taken, and the reply when those of `empty` are not there.
-fn asked(world: &World, review: &Value, empty: &[&str]) -> (Vec<String>, Reply) {
+fn asked(cluster: &Cluster, review: &Value, empty: &[&str]) -> (Vec<String>, Reply) {
     let mut keys = Vec::new();
-    let (reply, asked) = world
+    let (reply, asked) = cluster
         .ask_with(PATH, review, |question| {
             let Question::Tokens(tokens) = question else { panic!("{question:?}") };
             keys.extend(tokens.iter().map(|token| token.key.clone()));
@@ -49,29 +49,29 @@ fn asked(world: &World, review: &Value, empty: &[&str]) -> (Vec<String>, Reply) 
 
 #[test]
 fn each_limit_takes_a_token_by_its_key_also_behind_one_that_refuses() {
-    let world = World::from_objects(&[
+    let cluster = Cluster::from_objects(&[
         limits("a", "Enforce", &["Server", "Namespace", "User", "SourceAndObject"]),
         limits("b", "Enforce", &["Namespace"]),
     ]);
-    let (keys, reply) = asked(&world, &review(&event()), &[]);
+    let (keys, reply) = asked(&cluster, &review(&event()), &[]);
     assert_eq!(keys, ["", "shop", "kim", "chknsnuv", "shop"]);
     assert_eq!(reply.decision, Decision::Allowed);
-    let (keys, reply) = asked(&world, &review(&event()), &["", "kim"]);
+    let (keys, reply) = asked(&cluster, &review(&event()), &["", "kim"]);
     assert_eq!(keys.len(), 5);
     assert_eq!((reply.code, reply.decision), (Some(429), Decision::Denied));
     let said = "Too many requests: [limit reached on type Server for key , \
                 limit reached on type User for key kim]";
     assert_eq!(reply.message, said);
     assert_eq!(reply.audit["plugins"], "a=PluginDenied");
-    let (_, reply) = asked(&world, &review(&event()), &["shop"]);
+    let (_, reply) = asked(&cluster, &review(&event()), &["shop"]);
     assert_eq!(reply.message, "Too many requests: limit reached on type Namespace for key shop");
     assert_eq!(reply.audit["plugins"], "a=PluginDenied,b=PluginDenied");
 }
 
 #[test]
 fn a_source_and_object_differ_in_each_part_but_the_field_path() {
-    let world = World::from_objects(&[limits("a", "Enforce", &["SourceAndObject"])]);
-    let key = |event: &Value| asked(&world, &review(event), &[]).0.remove(0);
+    let cluster = Cluster::from_objects(&[limits("a", "Enforce", &["SourceAndObject"])]);
+    let key = |event: &Value| asked(&cluster, &review(event), &[]).0.remove(0);
     let first = key(&event());
     for pointer in [
         "/source/component",
@@ -95,12 +95,12 @@ fn a_source_and_object_differ_in_each_part_but_the_field_path() {
 fn dry_runs_newer_events_exempt_users_and_excluded_namespaces_take_no_token() {
     let mut exempt = limits("a", "Enforce", &["Server"]);
     exempt["spec"]["match"] = json!({"excludeUsers": ["root"]});
-    let world = World::from_objects(&[exempt]);
+    let cluster = Cluster::from_objects(&[exempt]);
     let changed = |pointer: &str, value: Value| {
         let mut review = review(&event());
         json_patch::merge(&mut review["request"], &json!({"dryRun": false}));
         *review.pointer_mut(pointer).unwrap() = value;
-        asked(&world, &review, &[""])
+        asked(&cluster, &review, &[""])
     };
     assert_eq!(changed("/request/dryRun", json!(false)).1.decision, Decision::Denied);
     for (pointer, value) in [
@@ -117,8 +117,8 @@ fn dry_runs_newer_events_exempt_users_and_excluded_namespaces_take_no_token() {
 
 #[test]
 fn warn_and_audit_take_tokens_and_let_events_pass() {
-    let world = World::from_objects(&[limits("a", "Warn", &["Server"]), limits("b", "Audit", &["Server"])]);
-    let (keys, reply) = asked(&world, &review(&event()), &[""]);
+    let cluster = Cluster::from_objects(&[limits("a", "Warn", &["Server"]), limits("b", "Audit", &["Server"])]);
+    let (keys, reply) = asked(&cluster, &review(&event()), &[""]);
     assert_eq!((keys.len(), reply.decision), (2, Decision::Allowed));
     assert_eq!(reply.audit["plugins"], "a=PluginWouldDeny,b=PluginWouldDeny");
     assert_eq!(reply.warnings.len(), 1, "{:?}", reply.warnings);
@@ -133,7 +133,7 @@ fn the_entry_of_events_never_fails_and_waits_for_a_second() {
         (vec![limits("a", "Enforce", &["Server"])], MatchPolicy::Exact),
         (vec![limits("a", "Enforce", &["Server"]), newer], MatchPolicy::Equivalent),
     ] {
-        let found = demands(&World::from_objects(&objects).snapshot);
+        let found = demands(&Cluster::from_objects(&objects).snapshot);
         let [entry] = found.as_slice() else { panic!("{found:?}") };
         assert_eq!((entry.failure_policy, entry.timeout_seconds), (FailurePolicy::Ignore, 1));
         assert_eq!(entry.rule.match_policy, policy);

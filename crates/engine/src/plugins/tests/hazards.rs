@@ -13,7 +13,7 @@ use crate::demand::Demand;
 use crate::plugins::Plugin;
 use crate::plugins::endpoints::demands;
 use crate::plugins::validation::compile;
-use crate::testing::{World, review, set};
+use crate::testing::{Cluster, review, set};
 
 /// The section of a plugin with which it refuses or changes nearly everything.
 pub fn strict(plugin: Plugin) -> Value {
@@ -50,24 +50,24 @@ pub fn of(which: impl IntoIterator<Item = Plugin>) -> Vec<Value> {
 }
 
 /// Every plugin of pods, and more, without a cluster.
-pub fn of_pods(more: &[Value]) -> World {
+pub fn of_pods(more: &[Value]) -> Cluster {
     let plugins = of(Plugin::ALL.into_iter().filter(|one| one.is_of_pods()));
-    World::from_objects(&[&plugins[..], &[namespace(json!({}))], more].concat())
+    Cluster::from_objects(&[&plugins[..], &[namespace(json!({}))], more].concat())
 }
 
 /// Every plugin, as strict as it can be, in a cluster.
-pub fn everything() -> World {
+pub fn everything() -> Cluster {
     let node = json!({"kind": "Node", "metadata": {"name": "n1", "labels": {"rack": "r1"}}});
-    let mut world = World::from_objects(&[of(Plugin::ALL), vec![namespace(json!({})), node]].concat()).live();
-    world.snapshot.may_name_all_resources = true;
-    world
+    let mut cluster = Cluster::from_objects(&[of(Plugin::ALL), vec![namespace(json!({})), node]].concat()).live();
+    cluster.snapshot.may_name_all_resources = true;
+    cluster
 }
 
 /// The same, where all quotas have been read: there are none.
-pub fn with_quotas() -> World {
-    let mut world = everything();
-    Arc::make_mut(&mut world.snapshot.quotas).is_complete = true;
-    world
+pub fn with_quotas() -> Cluster {
+    let mut cluster = everything();
+    Arc::make_mut(&mut cluster.snapshot.quotas).is_complete = true;
+    cluster
 }
 
 /// The part of a path that names the plugin.
@@ -155,10 +155,10 @@ fn hazard_1_no_entry_is_for_what_the_cluster_needs_to_come_back() {
 
 #[test]
 fn hazard_1_nothing_in_kube_system_or_our_own_namespace_is_changed_or_refused() {
-    let world = everything();
+    let cluster = everything();
     for namespace in ["kube-system", "kube-public", "kube-node-lease", "outrider-system", "cert-manager"] {
         for path in ["/mutate--v1-pod", "/validate--v1-pod"] {
-            let reply = world.ask(path, &review(namespace, &offending("x"))).unwrap();
+            let reply = cluster.ask(path, &review(namespace, &offending("x"))).unwrap();
             assert_eq!((reply.decision, reply.patch), (Decision::Allowed, None), "{path} in {namespace}");
         }
         for entry in entries() {
@@ -167,7 +167,7 @@ fn hazard_1_nothing_in_kube_system_or_our_own_namespace_is_changed_or_refused() 
                 continue;
             }
             let path = entry.rule.path(entry.phase);
-            let (reply, asked) = world
+            let (reply, asked) = cluster
                 .ask_with(&path, &offence(&entry.rule, namespace), |question| panic!("{path}: {question:?}"))
                 .unwrap();
             assert_eq!(
@@ -182,10 +182,10 @@ fn hazard_1_nothing_in_kube_system_or_our_own_namespace_is_changed_or_refused() 
 /// The objects of the test before offend: elsewhere each entry that is not for events changes or refuses them, waits, or asks.
 #[test]
 fn hazard_1_the_same_objects_are_changed_or_refused_elsewhere() {
-    let world = with_quotas();
+    let cluster = with_quotas();
     for entry in entries() {
         let path = entry.rule.path(entry.phase);
-        let reply = world.ask(&path, &offence(&entry.rule, "shop"));
+        let reply = cluster.ask(&path, &offence(&entry.rule, "shop"));
         let passes = matches!(&reply, Ok(reply) if reply.decision == Decision::Allowed);
         assert!(!passes, "{path}: {reply:?}");
     }
@@ -222,10 +222,10 @@ fn hazard_3_what_isolates_refuses_while_no_replica_answers_unless_its_object_say
 #[test]
 fn hazard_4_what_a_later_webhook_undoes_or_adds_is_refused_by_the_twin() {
     let undone = |which: Plugin, stored: Value, part: &str| {
-        let world = World::from_objects(&[of([which]), vec![namespace(json!({}))]].concat());
-        let first = world.mutate(&pod(json!({})));
-        assert_eq!(world.validate(&first.pod).decision, Decision::Allowed, "{which}: {}", first.message);
-        let judged = world.validate(&stored);
+        let cluster = Cluster::from_objects(&[of([which]), vec![namespace(json!({}))]].concat());
+        let first = cluster.mutate(&pod(json!({})));
+        assert_eq!(cluster.validate(&first.pod).decision, Decision::Allowed, "{which}: {}", first.message);
+        let judged = cluster.validate(&stored);
         assert!(judged.decision == Decision::Denied && judged.message.contains(part), "{which}: {}", judged.message);
     };
     let injected = json!({"containers": [
@@ -238,23 +238,23 @@ fn hazard_4_what_a_later_webhook_undoes_or_adds_is_refused_by_the_twin() {
     undone(Plugin::RuntimeClass, pod(json!({})), "lacks the runtime class sandbox");
     let late = json!({"tolerations": [{"key": "team", "operator": "Exists"}, {"key": "late", "operator": "Exists"}]});
     undone(Plugin::PodTolerationRestriction, pod(late), "conflict with its cluster whitelist");
-    let world = World::from_objects(&of([Plugin::PodSecurity]));
+    let cluster = Cluster::from_objects(&of([Plugin::PodSecurity]));
     let bare = json!({"metadata": {"name": "n"}});
     let mut review = review("n", &bare);
     review["request"]["kind"]["kind"] = "Namespace".into();
     review["request"]["resource"]["resource"] = "namespaces".into();
-    let labelled = world.ask("/mutate--v1-namespace-podsecurity", &review).unwrap();
+    let labelled = cluster.ask("/mutate--v1-namespace-podsecurity", &review).unwrap();
     assert_eq!(labelled.decision, Decision::Patched);
-    assert_eq!(world.ask("/validate--v1-namespace-podsecurity", &review).unwrap().decision, Decision::Denied);
+    assert_eq!(cluster.ask("/validate--v1-namespace-podsecurity", &review).unwrap().decision, Decision::Denied);
 }
 
 #[test]
 fn hazard_5_a_second_call_changes_nothing() {
-    let world = of_pods(&[set("log", json!({}))]);
+    let cluster = of_pods(&[set("log", json!({}))]);
     let mut web = pod(json!({"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}]}));
     web["metadata"]["labels"] = json!({"app": "web"});
     // Also asks twice, and has the twins judge the result.
-    let stored = admitted(&world, &web).unwrap();
+    let stored = admitted(&cluster, &web).unwrap();
     assert_eq!(stored["spec"]["containers"].as_array().unwrap().len(), 2);
     assert_eq!(stored["spec"]["nodeSelector"], json!({"pool": "a"}));
 }

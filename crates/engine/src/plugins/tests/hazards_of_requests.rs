@@ -9,14 +9,14 @@ use serde_json::json;
 use super::hazards::{entries, everything, of, of_pods, offence, plugin_of, strict, with_quotas};
 use super::{namespace, plugin, pod, update};
 use crate::plugins::Plugin;
-use crate::testing::{World, review};
+use crate::testing::{Cluster, review};
 
 const NODES: &str = "system:nodes";
 const DAEMON_SETS: &str = "system:serviceaccount:kube-system:daemon-set-controller";
 
 #[test]
 fn hazard_6_nothing_that_the_author_of_a_pod_writes_exempts_it() {
-    let world = World::from_objects(
+    let cluster = Cluster::from_objects(
         &[of([Plugin::AlwaysPullImages, Plugin::PodNodeSelector]), vec![namespace(json!({}))]].concat(),
     );
     let controller =
@@ -32,21 +32,21 @@ fn hazard_6_nothing_that_the_author_of_a_pod_writes_exempts_it() {
     ] {
         let mut pod = pod(json!({}));
         json_patch::merge(&mut pod, &json!({"metadata": forged}));
-        let reply = world.mutate(&pod);
+        let reply = cluster.mutate(&pod);
         let spec = &reply.pod["spec"];
         assert_eq!(
             (&spec["containers"][0]["imagePullPolicy"], &spec["nodeSelector"]),
             (&json!("Always"), &json!({"pool": "a"})),
             "{forged}"
         );
-        assert_eq!(world.validate(&pod).decision, Decision::Denied, "{forged}");
+        assert_eq!(cluster.validate(&pod).decision, Decision::Denied, "{forged}");
     }
 }
 
 #[test]
 fn hazard_7_pods_of_daemon_sets_and_of_kubelets_are_known_by_who_asks() {
     let section = json!({"clusterDefaultNodeSelector": "pool=a", "daemonSetPods": "Skip"});
-    let world = World::from_objects(&[
+    let cluster = Cluster::from_objects(&[
         plugin("n", json!({"plugin": "PodNodeSelector", "podNodeSelector": section})),
         plugin(
             "t",
@@ -64,7 +64,7 @@ fn hazard_7_pods_of_daemon_sets_and_of_kubelets_are_known_by_who_asks() {
     ] {
         let mut review = review("shop", &pod);
         review["request"]["userInfo"] = json!({"username": user, "groups": [group]});
-        let spec = world.ask("/mutate--v1-pod", &review).unwrap().pod["spec"].take();
+        let spec = cluster.ask("/mutate--v1-pod", &review).unwrap().pod["spec"].take();
         assert_eq!(
             (!spec["nodeSelector"].is_null(), !spec["tolerations"].is_null()),
             (is_placed, is_tolerating),
@@ -75,7 +75,7 @@ fn hazard_7_pods_of_daemon_sets_and_of_kubelets_are_known_by_who_asks() {
 
 #[test]
 fn hazard_8_of_a_stored_pod_only_tolerations_are_added_and_nothing_else_is_changed() {
-    let world = everything();
+    let cluster = everything();
     let old = pod(
         json!({"tolerations": [{"key": "team", "operator": "Equal", "value": "x"}, {"key": "team", "operator": "Exists"}]}),
     );
@@ -87,7 +87,7 @@ fn hazard_8_of_a_stored_pod_only_tolerations_are_added_and_nothing_else_is_chang
             && entry.rule.resources[0].resource == "pods"
             && entry.rule.operations.contains(&Operation::Update)
     }) {
-        let mut reply = update(&world, &entry.rule.path(entry.phase), "", &old, &new);
+        let mut reply = update(&cluster, &entry.rule.path(entry.phase), "", &old, &new);
         let after = reply.pod["spec"]["tolerations"].take();
         assert_eq!(after.as_array().unwrap()[..before.len()], before, "{}", entry.name);
         assert_eq!(reply.decision, Decision::Patched, "{}", entry.name);
@@ -95,7 +95,7 @@ fn hazard_8_of_a_stored_pod_only_tolerations_are_added_and_nothing_else_is_chang
         same["spec"]["tolerations"].take();
         assert_eq!(reply.pod, same, "{}", entry.name);
     }
-    let refused = update(&world, "/validate--v1-pod-alwayspullimages", "", &old, &new);
+    let refused = update(&cluster, "/validate--v1-pod-alwayspullimages", "", &old, &new);
     assert!(refused.message.ends_with("recreate the pod"), "{}", refused.message);
 }
 
@@ -115,15 +115,15 @@ fn hazard_9_subresources_are_listed_by_name_and_each_is_judged() {
     ];
     // Evictions and tokens change nothing that a plugin decides on.
     assert_eq!(by_resource, BTreeMap::from(expected));
-    let world = with_quotas();
+    let cluster = with_quotas();
     let small = pod(json!({}));
     let large =
         pod(json!({"containers": [{"name": "app", "image": "shop:1", "resources": {"requests": {"cpu": "1"}}}]}));
-    let resized = update(&world, "/validate--v1-pod-resourcequota", "resize", &small, &large);
+    let resized = update(&cluster, "/validate--v1-pod-resourcequota", "resize", &small, &large);
     assert!(resized.message.contains("insufficient quota to consume: count/pods,cpu"), "{}", resized.message);
     let debugged = pod(json!({"ephemeralContainers": [{"name": "d", "image": "sh", "imagePullPolicy": "Never"}]}));
     let path = "/validate--v1-pod-ephemeralcontainers-alwayspullimages";
-    assert_eq!(update(&world, path, "ephemeralcontainers", &small, &debugged).decision, Decision::Denied);
+    assert_eq!(update(&cluster, path, "ephemeralcontainers", &small, &debugged).decision, Decision::Denied);
 }
 
 #[test]
@@ -138,9 +138,9 @@ fn hazard_10_of_a_request_for_many_objects_the_name_is_that_of_the_old_object() 
 
 #[test]
 fn hazard_11_a_namespace_that_was_created_a_moment_ago_is_waited_for_and_not_guessed() {
-    let world = everything();
+    let cluster = everything();
     for path in ["/mutate--v1-pod", "/validate--v1-pod"] {
-        let found = world.ask(path, &review("new", &pod(json!({})))).unwrap_err();
+        let found = cluster.ask(path, &review("new", &pod(json!({})))).unwrap_err();
         assert!(matches!(&found, Unserved::NamespaceUnknown(name) if name == "new"), "{path}: {found:?}");
         assert_eq!((found.status(), found.retry_after()), (503, Some(1)));
     }
@@ -148,7 +148,7 @@ fn hazard_11_a_namespace_that_was_created_a_moment_ago_is_waited_for_and_not_gue
 
 #[test]
 fn hazard_12_what_the_api_server_converted_is_decided_on_as_it_was_converted() {
-    let world = World::from_objects(&[
+    let cluster = Cluster::from_objects(&[
         plugin("a", json!({"plugin": "AlwaysPullImages"})),
         plugin(
             "e",
@@ -159,14 +159,14 @@ fn hazard_12_what_the_api_server_converted_is_decided_on_as_it_was_converted() {
     let other = json!({"group": "core.example", "version": "v9", "kind": "Newer", "resource": "newers"});
     let mut converted = review("shop", &pod(json!({})));
     (converted["request"]["requestKind"], converted["request"]["requestResource"]) = (other.clone(), other);
-    assert_eq!(world.ask("/mutate--v1-pod", &converted).unwrap().decision, Decision::Patched);
+    assert_eq!(cluster.ask("/mutate--v1-pod", &converted).unwrap().decision, Decision::Patched);
     let event = json!({"metadata": {"name": "e"}, "involvedObject": {"kind": "Pod", "name": "p"}});
     let mut converted = review("shop", &event);
     converted["request"]["kind"]["kind"] = "Event".into();
     converted["request"]["resource"]["resource"] = "events".into();
     converted["request"]["requestResource"] = json!({"group": "events.k8s.io", "version": "v1", "resource": "events"});
     let (_, asked) =
-        world.ask_with("/validate--v1-event-eventratelimit", &converted, |_| Known::Tokens(vec![true])).unwrap();
+        cluster.ask_with("/validate--v1-event-eventratelimit", &converted, |_| Known::Tokens(vec![true])).unwrap();
     assert_eq!(asked.len(), 1);
 }
 
@@ -197,15 +197,15 @@ fn hazard_16_where_the_api_server_runs_the_plugin_too_ours_changes_nothing() {
         "priorityClassName": "low", "priority": 1000, "preemptionPolicy": "Never",
         "containers": [{"name": "app", "image": "shop:1", "imagePullPolicy": "Always"}],
     }));
-    let world = of_pods(&[]);
-    let reply = world.mutate(&stored);
+    let cluster = of_pods(&[]);
+    let reply = cluster.mutate(&stored);
     assert_eq!((reply.decision, reply.patch), (Decision::Allowed, None));
-    assert_eq!(world.validate(&stored).decision, Decision::Allowed);
+    assert_eq!(cluster.validate(&stored).decision, Decision::Allowed);
 }
 
 #[test]
 fn hazard_19_the_text_of_the_original_begins_the_message() {
-    let judged = World::from_objects(&[of([Plugin::AlwaysPullImages]), vec![namespace(json!({}))]].concat())
+    let judged = Cluster::from_objects(&[of([Plugin::AlwaysPullImages]), vec![namespace(json!({}))]].concat())
         .validate(&pod(json!({})));
     assert!(
         judged.message.starts_with("pods \"p\" is forbidden: spec.containers[0].imagePullPolicy: Unsupported value"),

@@ -11,12 +11,12 @@ use super::plugin;
 use crate::plugins::compiled::Settings;
 use crate::plugins::validation::compile;
 use crate::pod::limits;
-use crate::testing::{Reply, World};
+use crate::testing::{Cluster, Reply};
 
 const PATH: &str = "/validate--v1-pod-imagepolicywebhook";
 
-fn on(section: Value) -> World {
-    World::from_objects(&[plugin("images", json!({"plugin": "ImagePolicyWebhook", "imagePolicyWebhook": section}))])
+fn on(section: Value) -> Cluster {
+    Cluster::from_objects(&[plugin("images", json!({"plugin": "ImagePolicyWebhook", "imagePolicyWebhook": section}))])
 }
 
 fn pod(lists: Value) -> Value {
@@ -47,12 +47,12 @@ fn backend(images: &Images) -> Known {
     Known::Images(Arc::new(ImageVerdict { allowed: !bad, reason, audit }))
 }
 
-fn asked(world: &World, review: &Value, answer: impl Fn(&Images) -> Known) -> (Reply, Vec<Arc<Images>>) {
+fn asked(cluster: &Cluster, review: &Value, answer: impl Fn(&Images) -> Known) -> (Reply, Vec<Arc<Images>>) {
     let known = |question: &Question| match question {
         Question::Images(images) => answer(images),
         other => panic!("{other:?}"),
     };
-    let (reply, questions) = world.ask_with(PATH, review, known).unwrap();
+    let (reply, questions) = cluster.ask_with(PATH, review, known).unwrap();
     let images = questions.into_iter().map(|question| match question {
         Question::Images(images) => images,
         other => panic!("{other:?}"),
@@ -64,7 +64,7 @@ const DENIED: &str = "pods \"p\" is forbidden: image policy webhook backend deni
 
 #[test]
 fn the_images_that_a_request_is_about_decide_as_the_table_says() {
-    let world = on(json!({}));
+    let cluster = on(json!({}));
     for (lists, operation, sub_resource, reviewed, denied) in [
         (json!({"containers": ["good", "good"]}), "CREATE", "", "good,good", false),
         (json!({"containers": ["bad", "good"]}), "CREATE", "", "bad,good", true),
@@ -81,7 +81,7 @@ fn the_images_that_a_request_is_about_decide_as_the_table_says() {
             false,
         ),
     ] {
-        let (reply, images) = asked(&world, &review(&pod(lists.clone()), operation, sub_resource), backend);
+        let (reply, images) = asked(&cluster, &review(&pod(lists.clone()), operation, sub_resource), backend);
         assert_eq!(images.iter().map(|one| one.images.join(",")).collect::<Vec<_>>(), [reviewed], "{lists}");
         assert_eq!((reply.decision == Decision::Denied, reply.code), (denied, denied.then_some(403)), "{lists}");
         assert_eq!(reply.message, if denied { DENIED } else { "" }, "{lists}");
@@ -95,9 +95,9 @@ fn a_backend_that_fails_leaves_the_decision_to_the_object() {
     for (default_allow, failed, denied) in
         [(true, true, false), (false, true, true), (true, false, true), (false, false, true)]
     {
-        let world = on(json!({"defaultAllow": default_allow}));
+        let cluster = on(json!({"defaultAllow": default_allow}));
         let answer = |images: &Images| if failed { Known::Failed("gone".to_owned()) } else { backend(images) };
-        let (reply, _) = asked(&world, &review(&pod(json!({"containers": ["bad"]})), "CREATE", ""), answer);
+        let (reply, _) = asked(&cluster, &review(&pod(json!({"containers": ["bad"]})), "CREATE", ""), answer);
         assert_eq!(reply.decision == Decision::Denied, denied);
         let is_open = reply.audit.get("failed-open").map(String::as_str);
         assert_eq!(is_open, (failed && default_allow).then_some("true"));
@@ -137,7 +137,7 @@ fn a_pod_that_leaves_is_not_asked_about_and_no_answer_is_no_verdict() {
 
 #[test]
 fn of_who_is_exempt_nothing_is_asked_and_a_mode_that_does_not_enforce_lets_pods_pass() {
-    let of = |spec: Value| World::from_objects(&[plugin("images", spec)]);
+    let of = |spec: Value| Cluster::from_objects(&[plugin("images", spec)]);
     let bad = review(&pod(json!({"containers": ["bad"]})), "CREATE", "");
     let (reply, images) = asked(&of(json!({"plugin": "ImagePolicyWebhook", "mode": "Warn"})), &bad, backend);
     assert_eq!((reply.decision, images.len(), reply.warnings.len()), (Decision::Allowed, 1, 1));
@@ -184,9 +184,9 @@ fn the_configuration_is_normalised_as_by_the_plugin_of_the_api_server() {
 
 #[test]
 fn a_pod_beyond_a_limit_is_refused_unless_an_update_keeps_its_spec() {
-    let world = on(json!({}));
+    let cluster = on(json!({}));
     let many = pod(json!({"containers": vec!["good"; limits::CONTAINERS + 1]}));
-    let (created, questions) = asked(&world, &review(&many, "CREATE", ""), backend);
+    let (created, questions) = asked(&cluster, &review(&many, "CREATE", ""), backend);
     assert_eq!((created.code, created.reason, questions.len()), (Some(422), Reason::TOO_LARGE, 0));
     assert_eq!(
         created.message,
@@ -194,15 +194,15 @@ fn a_pod_beyond_a_limit_is_refused_unless_an_update_keeps_its_spec() {
     );
     let mut labelled = review(&many, "UPDATE", "");
     labelled["request"]["object"]["metadata"]["finalizers"] = json!(["a.example/b"]);
-    assert_eq!(asked(&world, &labelled, backend).0.decision, Decision::Allowed);
+    assert_eq!(asked(&cluster, &labelled, backend).0.decision, Decision::Allowed);
     let mut changed = review(&many, "UPDATE", "");
     changed["request"]["object"]["spec"]["containers"][0]["image"] = "bad".into();
-    assert_eq!(asked(&world, &changed, backend).0.reason, Reason::TOO_LARGE);
+    assert_eq!(asked(&cluster, &changed, backend).0.reason, Reason::TOO_LARGE);
     let mut leaving = changed;
     leaving["request"]["oldObject"]["metadata"]["deletionTimestamp"] = "2030-01-01T00:00:00Z".into();
-    assert_eq!(asked(&world, &leaving, backend).0.decision, Decision::Allowed);
+    assert_eq!(asked(&cluster, &leaving, backend).0.decision, Decision::Allowed);
     // All annotations together are limited before they are sent anywhere.
     let mut annotated = pod(json!({"containers": ["good"]}));
     annotated["metadata"]["annotations"] = json!({"a.image-policy.k8s.io/b": "x".repeat(256 * 1024)});
-    assert_eq!(asked(&world, &review(&annotated, "CREATE", ""), backend).0.reason, Reason::TOO_LARGE);
+    assert_eq!(asked(&cluster, &review(&annotated, "CREATE", ""), backend).0.reason, Reason::TOO_LARGE);
 }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::{namespace, plugin};
 use crate::pod::limits;
-use crate::testing::{Reply, World};
+use crate::testing::{Cluster, Reply};
 
 /// What stands behind the others: `z` sorts last, as the API server has maps.
 fn with_many(count: usize, last: &[(&str, &str)]) -> Value {
@@ -14,13 +14,13 @@ fn with_many(count: usize, last: &[(&str, &str)]) -> Value {
     map.into()
 }
 
-fn ask(world: &World, path: &str, kind: (&str, &str), operation: &str, object: &Value, old: &Value) -> Reply {
+fn ask(cluster: &Cluster, path: &str, kind: (&str, &str), operation: &str, object: &Value, old: &Value) -> Reply {
     let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
         "uid": "1", "name": "shop", "namespace": "shop", "operation": operation, "userInfo": {"username": "kim"},
         "kind": {"group": "", "version": "v1", "kind": kind.0}, "resource": {"group": "", "version": "v1", "resource": kind.1},
         "object": object, "oldObject": old, "dryRun": true,
     }});
-    world.ask(path, &review).unwrap()
+    cluster.ask(path, &review).unwrap()
 }
 
 const CLAIM: (&str, &str) = ("PersistentVolumeClaim", "persistentvolumeclaims");
@@ -36,11 +36,11 @@ fn a_claim_names_its_class_behind_any_number_of_annotations() {
         json!([{"resource": "persistentvolumeclaims", "matchContains": ["gold.storageclass.storage.k8s.io/"]}]);
     let quota = plugin("q", json!({"plugin": "ResourceQuota", "resourceQuota": {"limitedResources": limited}}));
     let default = plugin("d", json!({"plugin": "DefaultStorageClass", "defaultStorageClass": {"class": "silver"}}));
-    let world = World::from_objects(&[quota, default, namespace(json!({}))]);
-    let reply = ask(&world, "/validate--v1-pod-resourcequota", CLAIM, "CREATE", &claim, &Value::Null);
+    let cluster = Cluster::from_objects(&[quota, default, namespace(json!({}))]);
+    let reply = ask(&cluster, "/validate--v1-pod-resourcequota", CLAIM, "CREATE", &claim, &Value::Null);
     assert_eq!((reply.decision, reply.code), (Decision::Denied, Some(403)), "{}", reply.message);
     let reply =
-        ask(&world, "/mutate--v1-persistentvolumeclaim-defaultstorageclass", CLAIM, "CREATE", &claim, &Value::Null);
+        ask(&cluster, "/mutate--v1-persistentvolumeclaim-defaultstorageclass", CLAIM, "CREATE", &claim, &Value::Null);
     assert_eq!((reply.decision, reply.patch), (Decision::Allowed, None));
 }
 
@@ -51,15 +51,15 @@ fn a_claim_with_more_annotations_than_the_api_server_stores_is_refused() {
         json!([{"resource": "persistentvolumeclaims", "matchContains": ["gold.storageclass.storage.k8s.io/"]}]);
     let quota = plugin("q", json!({"plugin": "ResourceQuota", "resourceQuota": {"limitedResources": limited}}));
     let default = plugin("d", json!({"plugin": "DefaultStorageClass", "defaultStorageClass": {"class": "silver"}}));
-    let world = World::from_objects(&[quota, default, namespace(json!({}))]);
+    let cluster = Cluster::from_objects(&[quota, default, namespace(json!({}))]);
     for path in ["/validate--v1-pod-resourcequota", "/mutate--v1-persistentvolumeclaim-defaultstorageclass"] {
-        let reply = ask(&world, path, CLAIM, "CREATE", &claim, &Value::Null);
+        let reply = ask(&cluster, path, CLAIM, "CREATE", &claim, &Value::Null);
         assert_eq!(reply.code, Some(422), "{path} {}", reply.message);
         assert!(reply.message.contains("metadata.annotations"), "{}", reply.message);
     }
 }
 
-fn protected() -> World {
+fn protected() -> Cluster {
     let lifecycle =
         json!({"protectedNamespaces": ["prod-*"], "protectedLabelSelector": {"matchLabels": {"z": "protected"}}});
     let lifecycle = plugin("l", json!({"plugin": "NamespaceLifecycle", "namespaceLifecycle": lifecycle}));
@@ -68,7 +68,7 @@ fn protected() -> World {
         json!({"plugin": "PodSecurity", "podSecurity": {"defaults": {"enforce": "baseline"}},
             "match": {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "shop"}}}}),
     );
-    World::from_objects(&[lifecycle, security])
+    Cluster::from_objects(&[lifecycle, security])
 }
 
 #[test]
@@ -77,23 +77,23 @@ fn labels_of_a_namespace_are_all_read() {
     let of = |labels: Value| json!({"metadata": {"name": "shop", "labels": labels}});
     let named = ("kubernetes.io/metadata.name", "shop");
     let many = |more: &[(&str, &str)]| of(with_many(limits::PAIRS + 1, &[&[named], more].concat()));
-    let world = protected();
+    let cluster = protected();
     let (mutate, validate) = ("/mutate--v1-namespace-podsecurity", "/validate--v1-namespace-podsecurity");
-    let reply = ask(&world, mutate, NAMESPACE, "CREATE", &many(&[]), &Value::Null);
+    let reply = ask(&cluster, mutate, NAMESPACE, "CREATE", &many(&[]), &Value::Null);
     assert_eq!(reply.pod["metadata"]["labels"][ENFORCE], "baseline");
-    let reply = ask(&world, validate, NAMESPACE, "CREATE", &many(&[]), &Value::Null);
+    let reply = ask(&cluster, validate, NAMESPACE, "CREATE", &many(&[]), &Value::Null);
     assert_eq!(reply.decision, Decision::Denied);
     let (baseline, privileged) = (many(&[(ENFORCE, "baseline")]), many(&[(ENFORCE, "privileged")]));
-    let reply = ask(&world, validate, NAMESPACE, "UPDATE", &privileged, &baseline);
+    let reply = ask(&cluster, validate, NAMESPACE, "UPDATE", &privileged, &baseline);
     assert_eq!(reply.decision, Decision::Denied);
     let deletion = "/validate--v1-namespace-namespacelifecycle";
-    let reply = ask(&world, deletion, NAMESPACE, "DELETE", &Value::Null, &many(&[("z", "protected")]));
+    let reply = ask(&cluster, deletion, NAMESPACE, "DELETE", &Value::Null, &many(&[("z", "protected")]));
     assert_eq!((reply.decision, reply.code), (Decision::Denied, Some(403)), "{}", reply.message);
 }
 
 #[test]
 fn a_namespace_with_more_labels_than_can_be_stored_is_neither_written_nor_deleted() {
-    let world = protected();
+    let cluster = protected();
     let labels = with_many(limits::STORABLE_PAIRS + 1, &[]);
     let many = json!({"metadata": {"name": "shop", "labels": labels}});
     for (path, operation, new, old) in [
@@ -101,10 +101,10 @@ fn a_namespace_with_more_labels_than_can_be_stored_is_neither_written_nor_delete
         ("/validate--v1-namespace-podsecurity", "UPDATE", &many, &json!({"metadata": {"name": "shop"}})),
         ("/validate--v1-namespace-namespacelifecycle", "DELETE", &Value::Null, &many),
     ] {
-        let reply = ask(&world, path, NAMESPACE, operation, new, old);
+        let reply = ask(&cluster, path, NAMESPACE, operation, new, old);
         assert_eq!(reply.code, Some(422), "{path} {operation} {}", reply.message);
     }
-    let reply = ask(&world, "/validate--v1-namespace-podsecurity", NAMESPACE, "UPDATE", &many, &many);
+    let reply = ask(&cluster, "/validate--v1-namespace-podsecurity", NAMESPACE, "UPDATE", &many, &many);
     assert_eq!(reply.decision, Decision::Allowed, "its labels are as they were");
 }
 
@@ -115,7 +115,7 @@ fn what_is_asked_for_as_a_whole_is_limited_where_somebody_limits_it() {
     let quota = plugin("q", json!({"plugin": "ResourceQuota", "resourceQuota": {"limitedResources": limited}}));
     let range = json!({"apiVersion": "policy.outrider.dev/v1alpha1", "kind": "ClusterLimitRange", "metadata": {"name": "r"},
         "spec": {"limits": [{"type": "PersistentVolumeClaim", "max": {"storage": "1Gi"}}, {"type": "Pod", "max": {"cpu": "4"}}]}});
-    let world = World::from_objects(&[quota, range, namespace(json!({}))]);
+    let cluster = Cluster::from_objects(&[quota, range, namespace(json!({}))]);
     let pod = |more: Value| {
         let mut spec = json!({"containers": [{"name": "app"}]});
         json_patch::merge(&mut spec, &more);
@@ -131,7 +131,7 @@ fn what_is_asked_for_as_a_whole_is_limited_where_somebody_limits_it() {
         ("/validate--v1-pod-resourcequota", PODS, &pod(json!({"overhead": many})), "spec.overhead"),
         ("/validate--v1-pod", PODS, &pod(requests.clone()), "spec.resources"),
     ] {
-        let reply = ask(&world, path, kind, "CREATE", object, &Value::Null);
+        let reply = ask(&cluster, path, kind, "CREATE", object, &Value::Null);
         assert_eq!(reply.code, Some(422), "{path} {}", reply.message);
         assert!(reply.message.contains(&format!("{field} holds more than 250 values")), "{}", reply.message);
     }
@@ -141,21 +141,21 @@ fn what_is_asked_for_as_a_whole_is_limited_where_somebody_limits_it() {
     let mut more = classed.clone();
     more["spec"]["resources"]["requests"]["storage"] = "1Gi".into();
     for path in ["/validate--v1-pod-resourcequota", "/validate--v1-persistentvolumeclaim-limitranger"] {
-        let kept = ask(&world, path, CLAIM, "UPDATE", &classed, &claim);
+        let kept = ask(&cluster, path, CLAIM, "UPDATE", &classed, &claim);
         assert_eq!(kept.decision, Decision::Allowed, "{path}: {}", kept.message);
-        assert_eq!(ask(&world, path, CLAIM, "UPDATE", &more, &claim).code, Some(422), "{path}");
+        assert_eq!(ask(&cluster, path, CLAIM, "UPDATE", &more, &claim).code, Some(422), "{path}");
     }
     let class =
         plugin("d", json!({"plugin": "DefaultStorageClass", "defaultStorageClass": {"storageClassName": "fast"}}));
-    let world = World::from_objects(&[class, namespace(json!({}))]);
+    let cluster = Cluster::from_objects(&[class, namespace(json!({}))]);
     let reply =
-        ask(&world, "/mutate--v1-persistentvolumeclaim-defaultstorageclass", CLAIM, "CREATE", &claim, &Value::Null);
+        ask(&cluster, "/mutate--v1-persistentvolumeclaim-defaultstorageclass", CLAIM, "CREATE", &claim, &Value::Null);
     assert_eq!(
         reply.pod["spec"]["storageClassName"], "fast",
         "what it asks for is not read for its class: {}",
         reply.message
     );
-    let nobody = World::from_objects(&[namespace(json!({}))]);
+    let nobody = Cluster::from_objects(&[namespace(json!({}))]);
     let path = "/validate--v1-persistentvolumeclaim-limitranger";
     assert_eq!(ask(&nobody, path, CLAIM, "CREATE", &claim, &Value::Null).decision, Decision::Allowed);
 }

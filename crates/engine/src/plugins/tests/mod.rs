@@ -29,7 +29,7 @@ mod work;
 use admission::Decision;
 use serde_json::{Value, json};
 
-use crate::testing::{Reply, World, review};
+use crate::testing::{Cluster, Reply, review};
 
 /// An `AdmissionPlugin` with this spec.
 pub fn plugin(name: &str, spec: Value) -> Value {
@@ -56,22 +56,22 @@ pub fn pod(spec: Value) -> Value {
 
 /// What becomes of a new pod: changed by the mutating webhook, judged by the validating one. Everything holds that holds for every
 /// mutator: the second call changes nothing, and the twin accepts the result.
-pub fn admitted(world: &World, pod: &Value) -> Result<Value, (Option<u64>, String)> {
-    let reply = world.mutate(pod);
+pub fn admitted(cluster: &Cluster, pod: &Value) -> Result<Value, (Option<u64>, String)> {
+    let reply = cluster.mutate(pod);
     if reply.decision == Decision::Denied {
         return Err((reply.code, reply.message));
     }
-    let again = world.mutate(&reply.pod);
+    let again = cluster.mutate(&reply.pod);
     assert_eq!(again.patch, None, "the second call changes nothing");
-    let judged = world.validate(&reply.pod);
+    let judged = cluster.validate(&reply.pod);
     if judged.decision == Decision::Denied { Err((judged.code, judged.message)) } else { Ok(reply.pod) }
 }
 
 /// What a path says to a change of a pod.
-pub fn update(world: &World, path: &str, sub_resource: &str, old: &Value, new: &Value) -> Reply {
+pub fn update(cluster: &Cluster, path: &str, sub_resource: &str, old: &Value, new: &Value) -> Reply {
     let mut review = review("shop", new);
     review["request"]["operation"] = "UPDATE".into();
     review["request"]["oldObject"] = old.clone();
     review["request"]["subResource"] = sub_resource.into();
-    world.ask(path, &review).unwrap()
+    cluster.ask(path, &review).unwrap()
 }

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use super::{namespace, plugin, pod};
 use crate::pod::stages::narrowing;
 use crate::reasons;
-use crate::sidecarset::narrowing::Rule;
-use crate::testing::{Reply, World, review};
+use crate::sidecarset::narrowing::NarrowingRule;
+use crate::testing::{Cluster, Reply, review};
 
 #[test]
 fn a_mode_that_does_not_enforce_says_what_would_be_done_and_changes_nothing() {
@@ -20,11 +20,11 @@ fn a_mode_that_does_not_enforce_says_what_would_be_done_and_changes_nothing() {
         ("Audit", Decision::Allowed, would_change, Some("a=PluginWouldChange"), false),
         ("Off", Decision::Allowed, reasons::NO_MATCH, None, false),
     ] {
-        let world = World::from_objects(&[
+        let cluster = Cluster::from_objects(&[
             plugin("a", json!({"plugin": "AlwaysPullImages", "mode": mode})),
             namespace(json!({})),
         ]);
-        let reply = world.mutate(&pod(json!({})));
+        let reply = cluster.mutate(&pod(json!({})));
         assert_eq!((reply.decision, reply.audit.get("plugins").map(String::as_str)), (decision, code), "{mode}");
         assert_eq!(reply.reason, reason, "{mode}");
         assert_eq!(!reply.warnings.is_empty(), warns, "{mode}");
@@ -32,7 +32,7 @@ fn a_mode_that_does_not_enforce_says_what_would_be_done_and_changes_nothing() {
             let text = "PluginWouldChange: AdmissionPlugin \"a\" (AlwaysPullImages) would set the pull policy of 1 image to Always";
             assert_eq!(reply.warnings, [text]);
         }
-        let judged = world.validate(&pod(json!({})));
+        let judged = cluster.validate(&pod(json!({})));
         assert_eq!(judged.decision == Decision::Denied, mode == "Enforce", "{mode}");
     }
 }
@@ -46,11 +46,11 @@ fn a_refusal_that_is_not_enforced_is_a_warning_or_an_entry_of_the_audit_log() {
         ("Warn", Decision::Allowed, "l=PluginWouldDeny"),
         ("Audit", Decision::Allowed, "l=PluginWouldDeny"),
     ] {
-        let world = World::from_objects(&[
+        let cluster = Cluster::from_objects(&[
             plugin("l", json!({"plugin": "LimitPodHardAntiAffinityTopology", "mode": mode})),
             namespace(json!({})),
         ]);
-        let reply = world.validate(&apart);
+        let reply = cluster.validate(&apart);
         assert_eq!((reply.decision, reply.audit["plugins"].as_str()), (decision, code), "{mode}");
         assert_eq!(reply.warnings.len(), usize::from(mode == "Warn"));
         assert!(reply.warnings.iter().all(|text| text.starts_with("PluginWouldDeny: AdmissionPlugin \"l\"")));
@@ -62,10 +62,10 @@ fn a_refusal_that_is_not_enforced_is_a_warning_or_an_entry_of_the_audit_log() {
     }
 }
 
-fn asked(world: &World, namespace: &str, user: Value) -> Reply {
+fn asked(cluster: &Cluster, namespace: &str, user: Value) -> Reply {
     let mut review = review(namespace, &pod(json!({})));
     review["request"]["userInfo"] = user;
-    world.ask("/mutate--v1-pod", &review).unwrap()
+    cluster.ask("/mutate--v1-pod", &review).unwrap()
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn scopes_and_exemptions_are_kept() {
         "excludeGroups": ["admins"], "excludeServiceAccounts": ["ci/runner"],
     });
     let named = |name: &str, labels: Value| json!({"kind": "Namespace", "metadata": {"name": name, "labels": labels}});
-    let world = World::from_objects(&[
+    let cluster = Cluster::from_objects(&[
         plugin("a", json!({"plugin": "AlwaysPullImages", "match": scope})),
         named("team", json!({"team": "a"})),
         named("quiet", json!({"team": "a"})),
@@ -85,7 +85,7 @@ fn scopes_and_exemptions_are_kept() {
         named("labelled", json!({"team": "a", "outrider.dev/exclude": ""})),
     ]);
     for namespace in ["quiet", "other", "kube-system", "kube-node-lease", "outrider-system", "labelled"] {
-        let reply = asked(&world, namespace, json!({"username": "kim"}));
+        let reply = asked(&cluster, namespace, json!({"username": "kim"}));
         assert_eq!((reply.decision, reply.audit.get("plugins")), (Decision::Allowed, None), "{namespace}");
     }
     for (user, exempt) in [
@@ -95,7 +95,7 @@ fn scopes_and_exemptions_are_kept() {
         (json!({"username": "system:serviceaccount:ci:runner"}), true),
         (json!({"username": "system:serviceaccount:ci:other"}), false),
     ] {
-        let reply = asked(&world, "team", user.clone());
+        let reply = asked(&cluster, "team", user.clone());
         let (decision, code) =
             if exempt { (Decision::Allowed, "a=PluginExempt") } else { (Decision::Patched, "a=PluginChanged") };
         assert_eq!(reply.reason == reasons::PLUGIN_EXEMPT, exempt, "{user}");
@@ -106,7 +106,7 @@ fn scopes_and_exemptions_are_kept() {
 #[test]
 fn an_exempt_user_is_reported_only_where_something_would_have_been_changed_or_refused() {
     let terms = json!({"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]});
-    let world = World::from_objects(&[
+    let cluster = Cluster::from_objects(&[
         plugin("a", json!({"plugin": "AlwaysPullImages", "match": {"excludeUsers": ["root"]}})),
         plugin("l", json!({"plugin": "LimitPodHardAntiAffinityTopology", "match": {"excludeUsers": ["root"]}})),
         namespace(json!({})),
@@ -114,7 +114,7 @@ fn an_exempt_user_is_reported_only_where_something_would_have_been_changed_or_re
     let asked = |path: &str, spec: Value| {
         let mut review = review("shop", &pod(spec));
         review["request"]["userInfo"] = json!({"username": "root"});
-        world.ask(path, &review).unwrap().audit.get("plugins").cloned()
+        cluster.ask(path, &review).unwrap().audit.get("plugins").cloned()
     };
     let pulled = json!({"containers": [{"name": "app", "image": "shop:1", "imagePullPolicy": "Always"}]});
     assert_eq!(asked("/mutate--v1-pod", pulled.clone()), None);
@@ -147,13 +147,13 @@ fn of_several_codes_the_one_that_says_most_is_the_reason_and_a_refused_pod_count
         ),
         ([pull("Enforce"), node("n", "Enforce", "x")], reasons::PLUGIN_DENIED, "n=PluginDenied", vec!["denied"]),
     ] {
-        let world = World::from_objects(&[&objects[..], &[namespace(json!({}))]].concat());
+        let cluster = Cluster::from_objects(&[&objects[..], &[namespace(json!({}))]].concat());
         let review = review("shop", &conflicting()).to_string();
-        let answer = world.answer("/mutate--v1-pod", review.as_bytes()).unwrap();
+        let answer = cluster.answer("/mutate--v1-pod", review.as_bytes()).unwrap();
         assert_eq!(answer.reason, reason);
         let verdicts: Vec<&str> = answer.counts.iter().map(|count| count.verdict).collect();
         assert_eq!(verdicts, counted);
-        assert_eq!(world.mutate(&conflicting()).audit["plugins"], audit);
+        assert_eq!(cluster.mutate(&conflicting()).audit["plugins"], audit);
     }
 }
 
@@ -177,17 +177,17 @@ fn very_many_labels_of_a_namespace_evade_no_selector() {
         (selecting("Enforce", "kubernetes.io/metadata.name"), "a", false),
         (set, "a", true),
     ] {
-        let mut world = World::from_objects(&[object.clone(), team(team_of)]);
-        assert!(world.mutate_in("shop", &web).is_ok(), "{object}");
-        std::sync::Arc::make_mut(&mut world.snapshot.namespaces).mark_lacking_labels("shop");
-        let refused = matches!(world.mutate_in("shop", &web), Err(Unserved::NamespaceLabels(name)) if name == "shop");
+        let mut cluster = Cluster::from_objects(&[object.clone(), team(team_of)]);
+        assert!(cluster.mutate_in("shop", &web).is_ok(), "{object}");
+        std::sync::Arc::make_mut(&mut cluster.snapshot.namespaces).mark_lacking_labels("shop");
+        let refused = matches!(cluster.mutate_in("shop", &web), Err(Unserved::NamespaceLabels(name)) if name == "shop");
         assert_eq!(refused, is_refused, "{object} {team_of}");
     }
 }
 
 #[test]
 fn a_mirror_pod_is_left_where_it_is_if_a_kubelet_creates_it() {
-    let world = World::from_objects(&[
+    let cluster = Cluster::from_objects(&[
         plugin("n", json!({"plugin": "PodNodeSelector", "podNodeSelector": {"clusterDefaultNodeSelector": "a=b"}})),
         namespace(json!({})),
     ]);
@@ -196,7 +196,7 @@ fn a_mirror_pod_is_left_where_it_is_if_a_kubelet_creates_it() {
     for (groups, expected) in [(json!(["system:nodes"]), Decision::Allowed), (json!(["users"]), Decision::Patched)] {
         let mut review = review("shop", &mirror);
         review["request"]["userInfo"] = json!({"username": "u", "groups": groups});
-        assert_eq!(world.ask("/mutate--v1-pod", &review).unwrap().decision, expected);
+        assert_eq!(cluster.ask("/mutate--v1-pod", &review).unwrap().decision, expected);
     }
 }
 
@@ -205,25 +205,25 @@ fn objects_of_one_plugin_follow_each_other_by_name_and_a_contradiction_refuses_t
     let default = |name: &str, selector: &str| {
         plugin(name, json!({"plugin": "PodNodeSelector", "podNodeSelector": {"clusterDefaultNodeSelector": selector}}))
     };
-    let world = World::from_objects(&[default("b", "b=2"), default("a", "a=1"), namespace(json!({}))]);
-    let reply = world.mutate(&pod(json!({})));
+    let cluster = Cluster::from_objects(&[default("b", "b=2"), default("a", "a=1"), namespace(json!({}))]);
+    let reply = cluster.mutate(&pod(json!({})));
     assert_eq!(reply.pod["spec"]["nodeSelector"], json!({"a": "1", "b": "2"}));
     assert_eq!(reply.audit["plugins"], "a=PluginChanged,b=PluginChanged");
-    let world = World::from_objects(&[default("b", "a=2"), default("a", "a=1"), namespace(json!({}))]);
-    let reply = world.mutate(&pod(json!({})));
+    let cluster = Cluster::from_objects(&[default("b", "a=2"), default("a", "a=1"), namespace(json!({}))]);
+    let reply = cluster.mutate(&pod(json!({})));
     assert_eq!((reply.decision, reply.audit["plugins"].as_str()), (Decision::Denied, "b=PluginDenied"));
 }
 
 #[test]
 fn the_patch_touches_only_what_changes() {
-    let world = World::from_objects(&[
+    let cluster = Cluster::from_objects(&[
         plugin("a", json!({"plugin": "AlwaysPullImages"})),
         plugin("n", json!({"plugin": "PodNodeSelector", "podNodeSelector": {"clusterDefaultNodeSelector": "a/b=c"}})),
         plugin("d", json!({"plugin": "DefaultTolerationSeconds"})),
         namespace(json!({})),
     ]);
     let reply =
-        world.mutate(&pod(json!({"nodeSelector": {"x": "y"}, "tolerations": [{"key": "k", "operator": "Exists"}]})));
+        cluster.mutate(&pod(json!({"nodeSelector": {"x": "y"}, "tolerations": [{"key": "k", "operator": "Exists"}]})));
     let added = |key: &str| json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300});
     assert_eq!(
         reply.patch.unwrap(),
@@ -238,19 +238,19 @@ fn the_patch_touches_only_what_changes() {
 
 #[test]
 fn every_pod_is_asked_about_while_a_plugin_is_about_pods() {
-    let sets = || Rule::Narrow(["(s)".to_owned()].into());
+    let sets = || NarrowingRule::Narrow(["(s)".to_owned()].into());
     for (spec, expected) in [
-        (json!({"plugin": "AlwaysPullImages"}), Rule::Wide),
+        (json!({"plugin": "AlwaysPullImages"}), NarrowingRule::Wide),
         (json!({"plugin": "AlwaysPullImages", "mode": "Off"}), sets()),
         (json!({"plugin": "DenyServiceExternalIPs"}), sets()),
     ] {
-        assert_eq!(narrowing(sets(), &[], &World::from_objects(&[plugin("a", spec)]).snapshot), expected);
+        assert_eq!(narrowing(sets(), &[], &Cluster::from_objects(&[plugin("a", spec)]).snapshot), expected);
     }
 }
 
 #[test]
 fn a_pod_of_hostile_size_takes_time_in_proportion() {
-    let world = World::from_objects(&[
+    let cluster = Cluster::from_objects(&[
         plugin(
             "t",
             json!({"plugin": "PodTolerationRestriction", "podTolerationRestriction": {
@@ -268,10 +268,10 @@ fn a_pod_of_hostile_size_takes_time_in_proportion() {
         );
     }
     let tolerations: Value = serde_json::from_str(&format!("[{list}]")).unwrap();
-    let reply = world.mutate(&pod(json!({"tolerations": tolerations})));
+    let reply = cluster.mutate(&pod(json!({"tolerations": tolerations})));
     assert_eq!(reply.pod["spec"]["tolerations"].as_array().unwrap().len(), 251);
     let many: Vec<Value> = vec![json!({}); 301];
-    let reply = world.mutate(&pod(json!({"tolerations": many})));
+    let reply = cluster.mutate(&pod(json!({"tolerations": many})));
     assert_eq!((reply.code, reply.reason), (Some(422), admission::Reason::TOO_LARGE));
     assert!(reply.message.contains("spec.tolerations holds more than 300 tolerations"), "{}", reply.message);
 }
@@ -281,10 +281,10 @@ fn a_plugin_that_only_reports_refuses_no_pod_for_its_size() {
     for (mode, decision) in [("Enforce", Decision::Denied), ("Warn", Decision::Allowed)] {
         let section = json!({"plugin": "PodTolerationRestriction", "mode": mode,
             "podTolerationRestriction": {"whitelist": [{"operator": "Exists"}]}});
-        let world = World::from_objects(&[plugin("t", section), namespace(json!({}))]);
+        let cluster = Cluster::from_objects(&[plugin("t", section), namespace(json!({}))]);
         let large = pod(json!({"tolerations": vec![json!({"key": "a", "operator": "Exists"}); 301]}));
-        let reply = world.mutate(&large);
-        assert_eq!((reply.decision, world.validate(&large).decision), (decision, decision), "{mode}");
+        let reply = cluster.mutate(&large);
+        assert_eq!((reply.decision, cluster.validate(&large).decision), (decision, decision), "{mode}");
         let said = format!("{} {:?}", reply.message, reply.warnings);
         assert!(said.contains("spec.tolerations holds more than 300 tolerations"), "{mode}: {said}");
     }

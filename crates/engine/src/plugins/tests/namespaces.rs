@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::plugin;
 use crate::plugins::endpoints::demands;
-use crate::testing::{Reply, World};
+use crate::testing::{Cluster, Reply};
 
 const DELETION: &str = "/validate--v1-namespace-namespacelifecycle";
 const LABELLING: &str = "/mutate--v1-namespace-podsecurity";
@@ -15,7 +15,7 @@ fn namespace(name: &str, labels: Value, annotations: Value) -> Value {
     json!({"metadata": {"name": name, "labels": labels, "annotations": annotations}})
 }
 
-fn ask(world: &World, path: &str, operation: &str, object: Value, old: Value, user: &str) -> Reply {
+fn ask(cluster: &Cluster, path: &str, operation: &str, object: Value, old: Value, user: &str) -> Reply {
     let name = if operation == "DELETE" { &json!("") } else { &object["metadata"]["name"] };
     let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
         "uid": "1", "name": name, "namespace": name, "operation": operation, "userInfo": {"username": user},
@@ -23,7 +23,7 @@ fn ask(world: &World, path: &str, operation: &str, object: Value, old: Value, us
         "resource": {"group": "", "version": "v1", "resource": "namespaces"},
         "object": object, "oldObject": old, "dryRun": true,
     }});
-    world.ask(path, &review).unwrap()
+    cluster.ask(path, &review).unwrap()
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn protected_namespaces_are_not_deleted_alone_or_with_many() {
         "protectedNamespaces": ["prod-*", "vault"], "protectedLabelSelector": {"matchLabels": {"keep": "yes"}},
         "breakGlassAnnotation": "example.com/delete",
     });
-    let world = World::from_objects(&[plugin(
+    let cluster = Cluster::from_objects(&[plugin(
         "n",
         json!({"plugin": "NamespaceLifecycle", "namespaceLifecycle": section, "match": {"excludeUsers": ["root"]}}),
     )]);
@@ -52,7 +52,7 @@ fn protected_namespaces_are_not_deleted_alone_or_with_many() {
         ("outrider-system", json!({"keep": "yes"}), none(), "kim", true),
     ] {
         // As deletecollection has it, the request does not name the object.
-        let reply = ask(&world, DELETION, "DELETE", Value::Null, namespace(name, labels, annotations), user);
+        let reply = ask(&cluster, DELETION, "DELETE", Value::Null, namespace(name, labels, annotations), user);
         assert_eq!(reply.decision == Decision::Allowed, is_allowed, "{name} {user}");
         if !is_allowed {
             let text = format!("namespaces \"{name}\" is forbidden: this namespace may not be deleted");
@@ -61,13 +61,13 @@ fn protected_namespaces_are_not_deleted_alone_or_with_many() {
     }
 }
 
-fn labelled(mode: &str) -> World {
+fn labelled(mode: &str) -> Cluster {
     let defaults = json!({"enforce": "baseline", "enforce-version": "latest", "warn": "restricted"});
     let spec = json!({
         "plugin": "PodSecurity", "mode": mode, "podSecurity": {"defaults": defaults},
         "match": {"excludeNamespaces": ["free"], "excludeUsers": ["root"]},
     });
-    World::from_objects(&[plugin("s", spec)])
+    Cluster::from_objects(&[plugin("s", spec)])
 }
 
 fn label(name: &str) -> String {
@@ -76,8 +76,8 @@ fn label(name: &str) -> String {
 
 #[test]
 fn a_new_namespace_gets_the_labels_that_it_lacks() {
-    let world = labelled("Enforce");
-    let create = |path: &str, object: &Value| ask(&world, path, "CREATE", object.clone(), Value::Null, "kim");
+    let cluster = labelled("Enforce");
+    let create = |path: &str, object: &Value| ask(&cluster, path, "CREATE", object.clone(), Value::Null, "kim");
     let plain = namespace("a", Value::Null, json!({}));
     let reply = create(LABELLING, &plain);
     let labels = json!({label("enforce"): "baseline", label("enforce-version"): "latest", label("warn"): "restricted"});
@@ -95,7 +95,7 @@ fn a_new_namespace_gets_the_labels_that_it_lacks() {
 
 #[test]
 fn what_is_enforced_is_not_weakened_below_the_default() {
-    let world = labelled("Enforce");
+    let cluster = labelled("Enforce");
     let with = |level: &str| {
         let labels = if level.is_empty() { json!({}) } else { json!({label("enforce"): level}) };
         namespace("a", labels, json!({}))
@@ -111,7 +111,7 @@ fn what_is_enforced_is_not_weakened_below_the_default() {
         ("", "", "kim", true),
         ("", "privileged", "kim", true),
     ] {
-        let reply = ask(&world, LABELLED, "UPDATE", with(new), with(old), user);
+        let reply = ask(&cluster, LABELLED, "UPDATE", with(new), with(old), user);
         assert_eq!(reply.decision == Decision::Allowed, is_allowed, "{old:?} {new:?} {user}: {}", reply.message);
     }
 }
@@ -140,7 +140,7 @@ fn a_namespace_is_excluded_from_a_call_by_its_name_and_never_by_a_label() {
         "plugin": "PodSecurity", "podSecurity": {"defaults": {"enforce": "baseline"}},
         "match": {"excludeNamespaces": ["free"], "namespaceSelector": {"matchLabels": {"a": "b"}}},
     });
-    for demand in demands(&World::from_objects(&[plugin("s", spec)]).snapshot) {
+    for demand in demands(&Cluster::from_objects(&[plugin("s", spec)]).snapshot) {
         assert!(demand.namespaces.is_none() && demand.excluded_namespaces.is_empty());
         let (name, expression) = &demand.match_conditions[0];
         assert!(name == "outrider.dev/excluded-namespaces" && expression.ends_with("in [\"free\"])"), "{expression}");
@@ -155,7 +155,7 @@ fn labels_of_several_objects_come_to_rest_and_what_does_not_enforce_refuses_no_c
             json!({"plugin": "PodSecurity", "mode": mode, "match": scope, "podSecurity": {"defaults": defaults}}),
         )
     };
-    let world = World::from_objects(&[
+    let cluster = Cluster::from_objects(&[
         object("a", "Enforce", json!({"enforce": "baseline", "warn": "restricted"}), json!({})),
         object(
             "b",
@@ -166,7 +166,7 @@ fn labels_of_several_objects_come_to_rest_and_what_does_not_enforce_refuses_no_c
         object("c", "Warn", json!({"warn-version": "latest"}), json!({})),
     ]);
     for user in ["kim", "root"] {
-        let create = |path: &str, object: &Value| ask(&world, path, "CREATE", object.clone(), Value::Null, user);
+        let create = |path: &str, object: &Value| ask(&cluster, path, "CREATE", object.clone(), Value::Null, user);
         let first = create(LABELLING, &namespace("x", json!({}), json!({})));
         let labels = &first.pod["metadata"]["labels"];
         assert_eq!(labels[label("enforce")], "baseline", "the first by name counts");

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::plugin;
 use crate::plugins::endpoints::demands;
-use crate::testing::{Reply, World};
+use crate::testing::{Cluster, Reply};
 
 const TAINT: &str = "/mutate--v1-node-taintnodesbycondition";
 
@@ -17,14 +17,14 @@ fn review(object: &Value) -> Value {
     review
 }
 
-fn tainting(more: Value) -> World {
+fn tainting(more: Value) -> Cluster {
     let mut spec = json!({"plugin": "TaintNodesByCondition"});
     json_patch::merge(&mut spec, &more);
-    World::from_objects(&[plugin("t", spec)])
+    Cluster::from_objects(&[plugin("t", spec)])
 }
 
-fn created(world: &World, node: &Value) -> Reply {
-    world.ask(TAINT, &review(node)).unwrap()
+fn created(cluster: &Cluster, node: &Value) -> Reply {
+    cluster.ask(TAINT, &review(node)).unwrap()
 }
 
 #[test]
@@ -57,10 +57,10 @@ fn a_new_node_gets_its_taint_once_as_the_table_says() {
             if spec.is_null() {
                 node.as_object_mut().unwrap().remove("spec");
             }
-            let world = tainting(json!({}));
-            let reply = created(&world, &node);
+            let cluster = tainting(json!({}));
+            let reply = created(&cluster, &node);
             assert_eq!(reply.pod["spec"]["taints"], expected, "{row}");
-            assert_eq!(created(&world, &reply.pod).patch, None, "{row}: a second call changes nothing");
+            assert_eq!(created(&cluster, &reply.pod).patch, None, "{row}: a second call changes nothing");
         }
     }
 }
@@ -99,10 +99,10 @@ fn the_entry_of_new_nodes_never_fails_and_is_not_for_what_they_report() {
 
 const RESTRICT: &str = "/validate--v1-node-noderestriction";
 
-fn restricting() -> World {
+fn restricting() -> Cluster {
     let section = json!({"iUnderstandTheRisk": true});
     let spec = json!({"plugin": "NodeRestriction", "nodeRestriction": section});
-    World::from_objects(&[plugin("r", spec), super::namespace(json!({}))])
+    Cluster::from_objects(&[plugin("r", spec), super::namespace(json!({}))])
 }
 
 /// What is said to the kubelet of `n1`.
@@ -290,11 +290,11 @@ fn kubelets_create_no_pod_that_refers_to_other_objects() {
 
 #[test]
 fn only_kubelets_are_restricted_and_one_without_a_name_may_do_nothing() {
-    let world = restricting();
+    let cluster = restricting();
     let asked = |username: &str, groups: Value| {
         let mut review = review(&node("n2", json!({})));
         review["request"]["userInfo"] = json!({"username": username, "groups": groups});
-        world.ask(RESTRICT, &review).unwrap()
+        cluster.ask(RESTRICT, &review).unwrap()
     };
     for (username, groups, why) in [
         ("system:node:n2", json!(["system:nodes"]), ""),

@@ -12,12 +12,12 @@ use super::plugin;
 use crate::offline::admit::{AdmitError, Admitted, Creation, Questions, create};
 use crate::plugins::endpoints::demands;
 use crate::plugins::owner_references::{CONTROL_PLANE_GROUPS, CONTROL_PLANE_USERS, LEFT_ALONE};
-use crate::testing::{Reply, World};
+use crate::testing::{Cluster, Reply};
 
 const PATH: &str = "/validate-any-any-any-any-ownerreferences";
 
-fn on() -> World {
-    World::from_objects(&[plugin("o", json!({"plugin": "OwnerReferencesPermissionEnforcement"}))])
+fn on() -> Cluster {
+    Cluster::from_objects(&[plugin("o", json!({"plugin": "OwnerReferencesPermissionEnforcement"}))])
 }
 
 /// An owner, and whether its deletion is blocked.
@@ -71,8 +71,8 @@ fn known(question: &Question) -> Known {
     }
 }
 
-fn asked(world: &World, review: &Value) -> (Reply, Vec<Question>) {
-    world.ask_with(PATH, review, known).unwrap()
+fn asked(cluster: &Cluster, review: &Value) -> (Reply, Vec<Question>) {
+    cluster.ask_with(PATH, review, known).unwrap()
 }
 
 const RC: &str = "ReplicationController";
@@ -147,9 +147,9 @@ fn owners_that_block_need_the_right_to_finalize_them_as_the_table_says() {
 }
 
 fn hold(rows: &[Row]) {
-    let world = on();
+    let cluster = on();
     for (row, (resource, user, old, new, said)) in rows.iter().enumerate() {
-        let (reply, _) = asked(&world, &review(resource, user, old.as_deref(), new));
+        let (reply, _) = asked(&cluster, &review(resource, user, old.as_deref(), new));
         assert_eq!(reply.decision == Decision::Denied, said.is_some(), "row {row}: {}", reply.message);
         if let Some(said) = said {
             let resource = resource.split('/').next().unwrap();
@@ -235,10 +235,10 @@ fn twenty_thousand_owners_are_judged_by_what_changes_and_more_than_can_be_stored
 /// Hazards: leases, nodes, access reviews, the control plane, excluded namespaces and our own never wait for us.
 #[test]
 fn what_a_cluster_needs_is_never_asked_about() {
-    let world = on();
+    let cluster = on();
     let blocking = [owner(RC, "1", Some(true))];
     let pass = |review: &Value| {
-        let (reply, questions) = asked(&world, review);
+        let (reply, questions) = asked(&cluster, review);
         assert_eq!((reply.decision, questions.len()), (Decision::Allowed, 0), "{review}");
     };
     for place in LEFT_ALONE {
@@ -262,20 +262,20 @@ fn what_a_cluster_needs_is_never_asked_about() {
         pass(&review);
     }
     pass(&review("nodes/status", "non-deleter", Some(&[]), &blocking));
-    let (reply, _) = asked(&world, &review("nodes", "non-deleter", Some(&[]), &blocking));
+    let (reply, _) = asked(&cluster, &review("nodes", "non-deleter", Some(&[]), &blocking));
     assert_eq!(reply.decision, Decision::Denied, "an owner of a Node can have it deleted");
     // A resource of that name in another group is not what is left alone.
     let mut other = review("leases", "non-deleter", Some(&[]), &blocking);
     other["request"]["resource"]["group"] = "example.com".into();
     other["request"]["kind"]["group"] = "example.com".into();
-    assert_eq!(asked(&world, &other).0.decision, Decision::Denied);
+    assert_eq!(asked(&cluster, &other).0.decision, Decision::Denied);
 }
 
 #[test]
 fn the_conditions_of_the_entry_name_what_the_code_leaves_alone() {
-    let mut world = on();
-    world.snapshot.may_name_all_resources = true;
-    let found = demands(&world.snapshot);
+    let mut cluster = on();
+    cluster.snapshot.may_name_all_resources = true;
+    let found = demands(&cluster.snapshot);
     let [entry] = found.as_slice() else { panic!("{found:?}") };
     assert_eq!((entry.phase, entry.failure_policy), (Phase::Validating, FailurePolicy::Ignore));
     let quoted = |name: &str| -> BTreeSet<&str> {
@@ -285,8 +285,8 @@ fn the_conditions_of_the_entry_name_what_the_code_leaves_alone() {
     let beside = ["/", "", "nodes", "status"];
     assert_eq!(quoted("/left-alone"), LEFT_ALONE.into_iter().chain(beside).collect());
     assert_eq!(quoted("/control-plane"), CONTROL_PLANE_USERS.into_iter().chain(CONTROL_PLANE_GROUPS).collect());
-    world.snapshot.may_name_all_resources = false;
-    assert!(demands(&world.snapshot).is_empty(), "only where the installation allows an entry for all resources");
+    cluster.snapshot.may_name_all_resources = false;
+    assert!(demands(&cluster.snapshot).is_empty(), "only where the installation allows an entry for all resources");
 }
 
 #[test]
@@ -295,42 +295,42 @@ fn objects_without_a_namespace_concern_every_plugin_and_resources_limit_one() {
         "plugin": "OwnerReferencesPermissionEnforcement", "match": {"namespaceSelector": {"matchLabels": {"a": "b"}}},
         "ownerReferencesPermissionEnforcement": {"resources": ["things.example.com"]},
     });
-    let world = World::from_objects(&[plugin("o", spec)]).live();
+    let cluster = Cluster::from_objects(&[plugin("o", spec)]).live();
     let mut review = review("things", "non-deleter", Some(&[]), &[owner("Node", "1", None)]);
     review["request"]["namespace"] = "".into();
     review["request"]["kind"]["group"] = "example.com".into();
-    assert_eq!(asked(&world, &review).0.decision, Decision::Allowed);
+    assert_eq!(asked(&cluster, &review).0.decision, Decision::Allowed);
     review["request"]["resource"]["group"] = "example.com".into();
-    let (reply, _) = asked(&world, &review);
+    let (reply, _) = asked(&cluster, &review);
     assert_eq!(reply.message, format!("things.example.com \"x\" is forbidden: {CANNOT_DELETE}"));
 }
 
 #[test]
 fn modes_and_exempt_users() {
-    let world = |mode: &str| {
+    let cluster = |mode: &str| {
         let spec = json!({"plugin": "OwnerReferencesPermissionEnforcement", "mode": mode, "match": {"excludeUsers": ["operator"]}});
-        World::from_objects(&[plugin("o", spec)])
+        Cluster::from_objects(&[plugin("o", spec)])
     };
     let review = |user| review("pods", user, Some(&[]), &[owner(RC, "1", None)]);
-    let (reply, _) = asked(&world("Warn"), &review("non-deleter"));
+    let (reply, _) = asked(&cluster("Warn"), &review("non-deleter"));
     assert_eq!((reply.decision, reply.audit["plugins"].as_str()), (Decision::Allowed, "o=PluginWouldDeny"));
     assert!(reply.warnings[0].contains(CANNOT_DELETE), "{:?}", reply.warnings);
-    let (reply, _) = asked(&world("Audit"), &review("non-deleter"));
+    let (reply, _) = asked(&cluster("Audit"), &review("non-deleter"));
     assert_eq!((reply.warnings.len(), reply.audit["plugins"].as_str()), (0, "o=PluginWouldDeny"));
-    let (reply, questions) = asked(&world("Enforce"), &review("operator"));
+    let (reply, questions) = asked(&cluster("Enforce"), &review("operator"));
     assert_eq!((reply.decision, questions.len()), (Decision::Allowed, 0));
-    let open = world("Enforce").ask(PATH, &review("non-deleter"));
+    let open = cluster("Enforce").ask(PATH, &review("non-deleter"));
     assert!(matches!(open, Err(Unserved::Unanswered(_))), "{open:?}");
 }
 
 #[test]
 fn offline_what_depends_on_rights_is_unknown_unless_all_questions_are_answered_yes() {
-    let world = on();
+    let cluster = on();
     let created = |blocks: bool, questions| {
         let owners = [owner(RC, "1", Some(blocks))];
         let metadata = json!({"name": "d", "ownerReferences": owners});
         let object = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata});
-        create(&world.registry, &Creation { namespace: "shop", object: &object, questions }, &world.snapshot)
+        create(&cluster.registry, &Creation { namespace: "shop", object: &object, questions }, &cluster.snapshot)
     };
     let open = created(true, Questions::Open);
     assert!(matches!(open, Err(AdmitError::Unserved(Unserved::Unanswered(_)))), "{open:?}");
@@ -373,10 +373,10 @@ fn what_an_authorizer_could_not_decide_is_a_refusal_that_names_its_error() {
 
 #[test]
 fn plugins_that_do_not_bind_the_user_refuse_nothing_for_lack_of_answers_or_room() {
-    let world = |mode: &str, users: &[&str]| {
+    let cluster = |mode: &str, users: &[&str]| {
         let spec =
             json!({"plugin": "OwnerReferencesPermissionEnforcement", "mode": mode, "match": {"excludeUsers": users}});
-        World::from_objects(&[plugin("o", spec)])
+        Cluster::from_objects(&[plugin("o", spec)])
     };
     let asking = review("pods", "kim", Some(&[]), &[owner(RC, "1", None)]);
     let many: Vec<Value> = (0..115_001).map(|uid| json!({"uid": uid.to_string()})).collect();
@@ -384,20 +384,20 @@ fn plugins_that_do_not_bind_the_user_refuse_nothing_for_lack_of_answers_or_room(
     let mut closed = Answers::default();
     closed.close();
     for (mode, users, warnings) in [("Enforce", &["kim"][..], 0), ("Audit", &[], 0), ("Warn", &[], 1)] {
-        let world = world(mode, users);
+        let cluster = cluster(mode, users);
         for (review, said) in [(&asking, "did not answer"), (&large, "more than 115000 owners")] {
             let body = serde_json::to_vec(review).unwrap();
-            let endpoint = &world.registry.find(PATH).unwrap().endpoint;
-            let answer = endpoint.answer_with(&body, &world.snapshot, &closed, Deadline::default()).unwrap();
+            let endpoint = &cluster.registry.find(PATH).unwrap().endpoint;
+            let answer = endpoint.answer_with(&body, &cluster.snapshot, &closed, Deadline::default()).unwrap();
             assert_eq!(answer.decision, Decision::Allowed, "{mode}");
             let count = String::from_utf8(answer.body).unwrap().matches(said).count();
             assert_eq!(count, warnings, "{mode} {said}");
         }
     }
-    let open = world("Warn", &[]).ask(PATH, &asking);
+    let open = cluster("Warn", &[]).ask(PATH, &asking);
     assert!(matches!(open, Err(Unserved::Unanswered(_))), "it asks first: {open:?}");
     let body = serde_json::to_vec(&asking).unwrap();
-    let enforced = world("Enforce", &[]);
+    let enforced = cluster("Enforce", &[]);
     let endpoint = &enforced.registry.find(PATH).unwrap().endpoint;
     let open = endpoint.answer_with(&body, &enforced.snapshot, &closed, Deadline::default());
     assert!(matches!(open, Err(Unserved::Unanswered(_))));

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{namespace, plugin};
 use crate::plugins::endpoints::demands;
-use crate::testing::{Reply, World};
+use crate::testing::{Cluster, Reply};
 
 const PATH: &str = "/mutate--v1-pod-podtopologylabels";
 const ZONE: &str = "topology.kubernetes.io/zone";
@@ -21,12 +21,12 @@ fn on(name: &str, section: Value) -> Value {
     plugin(name, json!({"plugin": "PodTopologyLabels", "podTopologyLabels": section}))
 }
 
-fn world(objects: &[Value]) -> World {
-    World::from_objects(&[objects, &[node(), namespace(json!({}))]].concat())
+fn cluster(objects: &[Value]) -> Cluster {
+    Cluster::from_objects(&[objects, &[node(), namespace(json!({}))]].concat())
 }
 
-fn like_the_original() -> World {
-    world(&[on("t", json!({"nodeLabels": [ZONE, REGION]}))])
+fn like_the_original() -> Cluster {
+    cluster(&[on("t", json!({"nodeLabels": [ZONE, REGION]}))])
 }
 
 fn binding(metadata: Value, kind: &str, name: &str) -> Value {
@@ -45,15 +45,15 @@ fn review(object: &Value) -> Value {
 }
 
 /// What becomes of it; the second call changes nothing.
-fn placed(world: &World, object: &Value) -> Reply {
-    let reply = world.ask(PATH, &review(object)).unwrap();
-    assert_eq!(world.ask(PATH, &review(&reply.pod)).unwrap().patch, None, "the second call changes nothing");
+fn placed(cluster: &Cluster, object: &Value) -> Reply {
+    let reply = cluster.ask(PATH, &review(object)).unwrap();
+    assert_eq!(cluster.ask(PATH, &review(&reply.pod)).unwrap().patch, None, "the second call changes nothing");
     reply
 }
 
 #[test]
 fn labels_of_the_node_go_to_its_pods_as_the_table_says() {
-    let world = like_the_original();
+    let cluster = like_the_original();
     let both = json!({ZONE: "z1", REGION: "r1"});
     for (row, binding, expected) in [
         ("only the chosen ones", binding(json!({}), "Node", "n1"), both.clone()),
@@ -66,11 +66,11 @@ fn labels_of_the_node_go_to_its_pods_as_the_table_says() {
         ("of a node only", binding(json!({}), "Pod", "n1"), Value::Null),
         ("of a node that is known", binding(json!({}), "Node", "n2"), Value::Null),
     ] {
-        let reply = placed(&world, &binding);
+        let reply = placed(&cluster, &binding);
         assert_eq!(reply.pod["metadata"]["labels"], expected, "{row}");
         assert_eq!(reply.pod["metadata"]["annotations"], Value::Null, "{row}");
     }
-    let unknown = placed(&world, &binding(json!({}), "Node", "n2"));
+    let unknown = placed(&cluster, &binding(json!({}), "Node", "n2"));
     assert_eq!(unknown.decision, Decision::Allowed);
     assert_eq!(
         unknown.warnings,
@@ -80,14 +80,14 @@ fn labels_of_the_node_go_to_its_pods_as_the_table_says() {
 
 #[test]
 fn a_pod_that_names_its_node_gets_them_at_once() {
-    let world = like_the_original();
+    let cluster = like_the_original();
     let pod = |spec: Value| json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec});
-    let reply = placed(&world, &pod(json!({"nodeName": "n1"})));
+    let reply = placed(&cluster, &pod(json!({"nodeName": "n1"})));
     assert_eq!(reply.pod["metadata"]["labels"], json!({ZONE: "z1", REGION: "r1"}));
-    assert_eq!(placed(&world, &pod(json!({}))).patch, None);
+    assert_eq!(placed(&cluster, &pod(json!({}))).patch, None);
     let mut update = review(&pod(json!({"nodeName": "n1"})));
     update["request"]["operation"] = "UPDATE".into();
-    assert_eq!(world.ask(PATH, &update).unwrap().patch, None);
+    assert_eq!(cluster.ask(PATH, &update).unwrap().patch, None);
 }
 
 #[test]
@@ -95,8 +95,8 @@ fn any_label_can_be_chosen_and_become_an_annotation_which_older_clusters_copy_to
     for (target, has_label, has_annotation) in
         [("Labels", true, false), ("Annotations", false, true), ("Both", true, true)]
     {
-        let world = world(&[on("t", json!({"nodeLabels": ["rack", "missing"], "target": target}))]);
-        let metadata = placed(&world, &binding(json!({}), "Node", "n1")).pod["metadata"].take();
+        let cluster = cluster(&[on("t", json!({"nodeLabels": ["rack", "missing"], "target": target}))]);
+        let metadata = placed(&cluster, &binding(json!({}), "Node", "n1")).pod["metadata"].take();
         let rack = |is_there: bool| if is_there { json!({"rack": "r9"}) } else { Value::Null };
         assert_eq!(
             (&metadata["labels"], &metadata["annotations"]),
@@ -108,13 +108,13 @@ fn any_label_can_be_chosen_and_become_an_annotation_which_older_clusters_copy_to
 
 #[test]
 fn several_objects_copy_what_each_chooses_and_what_only_reports_copies_nothing() {
-    let world = world(&[on("a", json!({"nodeLabels": [ZONE, "rack"]})), on("b", json!({"nodeLabels": ["rack"]}))]);
+    let cluster = cluster(&[on("a", json!({"nodeLabels": [ZONE, "rack"]})), on("b", json!({"nodeLabels": ["rack"]}))]);
     assert_eq!(
-        placed(&world, &binding(json!({}), "Node", "n1")).pod["metadata"]["labels"],
+        placed(&cluster, &binding(json!({}), "Node", "n1")).pod["metadata"]["labels"],
         json!({ZONE: "z1", "rack": "r9"})
     );
     let spec = json!({"plugin": "PodTopologyLabels", "mode": "Warn", "podTopologyLabels": {"nodeLabels": ["rack"], "target": "Both"}});
-    let reply = placed(&self::world(&[plugin("w", spec)]), &binding(json!({}), "Node", "n1"));
+    let reply = placed(&self::cluster(&[plugin("w", spec)]), &binding(json!({}), "Node", "n1"));
     assert_eq!(
         reply.warnings,
         [

@@ -4,7 +4,7 @@ use admission::Unserved;
 use serde_json::{Value, json};
 
 use super::{admitted, namespace, plugin, pod};
-use crate::testing::{World, review};
+use crate::testing::{Cluster, review};
 
 const NODE_SELECTOR: &str = "scheduler.alpha.kubernetes.io/node-selector";
 const DEFAULTS: &str = "scheduler.alpha.kubernetes.io/defaultTolerations";
@@ -52,8 +52,8 @@ fn pod_node_selector_does_what_the_table_says() {
         let section = json!({"clusterDefaultNodeSelector": default, "namespaceAllowLists": lists});
         let annotations = annotation.map_or_else(|| json!({}), |text| json!({NODE_SELECTOR: text}));
         let plugin = plugin("n", json!({"plugin": "PodNodeSelector", "podNodeSelector": section}));
-        let world = World::from_objects(&[plugin, namespace(annotations)]);
-        let found = admitted(&world, &pod(json!({"nodeSelector": selector})));
+        let cluster = Cluster::from_objects(&[plugin, namespace(annotations)]);
+        let found = admitted(&cluster, &pod(json!({"nodeSelector": selector})));
         match expected {
             Ok(labels) => assert_eq!(found.unwrap()["spec"]["nodeSelector"], labels, "row {row}"),
             Err(text) => assert_eq!(found.unwrap_err(), (Some(403), text.to_owned()), "row {row}"),
@@ -66,9 +66,9 @@ fn a_namespace_that_is_not_known_yet_is_waited_for_and_offline_taken_as_one_with
     // Row 12.
     let objects =
         [plugin("n", json!({"plugin": "PodNodeSelector", "podNodeSelector": {"clusterDefaultNodeSelector": "a=b"}}))];
-    let live = World::from_objects(&objects).live();
+    let live = Cluster::from_objects(&objects).live();
     assert!(matches!(live.mutate_in("new", &pod(json!({}))), Err(Unserved::NamespaceUnknown(name)) if name == "new"));
-    let reply = World::from_objects(&objects).mutate_in("new", &pod(json!({}))).unwrap();
+    let reply = Cluster::from_objects(&objects).mutate_in("new", &pod(json!({}))).unwrap();
     assert_eq!(reply.pod["spec"]["nodeSelector"], json!({"a": "b"}));
     assert!(reply.warnings[0].contains("those of namespace \"new\" are not known"), "{:?}", reply.warnings);
 }
@@ -76,13 +76,13 @@ fn a_namespace_that_is_not_known_yet_is_waited_for_and_offline_taken_as_one_with
 #[test]
 fn only_new_pods_are_placed() {
     // Row 13.
-    let world = World::from_objects(&[
+    let cluster = Cluster::from_objects(&[
         plugin("n", json!({"plugin": "PodNodeSelector", "podNodeSelector": {"clusterDefaultNodeSelector": "a=b"}})),
         namespace(json!({})),
     ]);
     let mut review = review("shop", &pod(json!({})));
     review["request"]["operation"] = "UPDATE".into();
-    assert_eq!(world.ask("/mutate--v1-pod", &review).unwrap().patch, None);
+    assert_eq!(cluster.ask("/mutate--v1-pod", &review).unwrap().patch, None);
 }
 
 #[test]
@@ -91,11 +91,11 @@ fn an_annotation_that_cannot_be_read_is_a_refusal_that_names_it() {
     for (text, part) in
         [("a==b", "\"a==b\": expected key=value"), ("a", "\"a\": expected"), ("-x=1", "the key is no label key")]
     {
-        let world = World::from_objects(&[
+        let cluster = Cluster::from_objects(&[
             plugin("n", json!({"plugin": "PodNodeSelector"})),
             namespace(json!({NODE_SELECTOR: text})),
         ]);
-        let (code, message) = admitted(&world, &pod(json!({}))).unwrap_err();
+        let (code, message) = admitted(&cluster, &pod(json!({}))).unwrap_err();
         assert_eq!(code, Some(403));
         assert!(message.contains(NODE_SELECTOR) && message.contains("\"shop\"") && message.contains(part), "{message}");
     }
@@ -111,24 +111,24 @@ fn pods_of_daemon_sets_are_known_by_who_creates_them_and_left_alone_where_so_con
         ("Apply", user, json!({"a": "b"})),
     ] {
         let section = json!({"clusterDefaultNodeSelector": "a=b", "daemonSetPods": setting});
-        let world = World::from_objects(&[
+        let cluster = Cluster::from_objects(&[
             plugin("n", json!({"plugin": "PodNodeSelector", "podNodeSelector": section})),
             namespace(json!({})),
         ]);
         let mut review = review("shop", &pod(json!({})));
         review["request"]["userInfo"] = json!({"username": user});
-        let reply = world.ask("/mutate--v1-pod", &review).unwrap();
+        let reply = cluster.ask("/mutate--v1-pod", &review).unwrap();
         assert_eq!(reply.pod["spec"]["nodeSelector"], expected, "{setting} {user}");
     }
 }
 
 #[test]
 fn a_pod_that_lost_the_selector_of_its_namespace_after_us_is_refused() {
-    let world = World::from_objects(&[
+    let cluster = Cluster::from_objects(&[
         plugin("n", json!({"plugin": "PodNodeSelector"})),
         namespace(json!({NODE_SELECTOR: "a=b"})),
     ]);
-    let reply = world.validate(&pod(json!({})));
+    let reply = cluster.validate(&pod(json!({})));
     assert!(reply.message.contains("pod lacks the node selector a=b of its namespace"), "{}", reply.message);
 }
 
@@ -173,10 +173,10 @@ fn pod_toleration_restriction_does_what_the_table_says() {
         }
         let section = json!({"default": default, "whitelist": whitelist, "alwaysAllowBuiltin": false});
         let plugin = plugin("t", json!({"plugin": "PodTolerationRestriction", "podTolerationRestriction": section}));
-        let world = World::from_objects(&[plugin, namespace(annotations)]);
+        let cluster = Cluster::from_objects(&[plugin, namespace(annotations)]);
         let mut pod = pod(spec);
         pod["spec"]["tolerations"] = tolerations;
-        let found = admitted(&world, &pod);
+        let found = admitted(&cluster, &pod);
         match expected {
             Ok(list) => assert_eq!(found.unwrap()["spec"]["tolerations"], list, "row {row}"),
             Err(whose) => assert_eq!(found.unwrap_err(), (Some(403), format!("{NOT_TOLERATED} {whose}")), "row {row}"),
@@ -191,8 +191,8 @@ fn what_kubernetes_adds_is_allowed_unless_the_configuration_says_otherwise() {
         let mut section = json!({"whitelist": [t("a")]});
         json_patch::merge(&mut section, &setting);
         let plugin = plugin("t", json!({"plugin": "PodTolerationRestriction", "podTolerationRestriction": section}));
-        let world = World::from_objects(&[plugin, namespace(json!({}))]);
-        assert_eq!(admitted(&world, &pod(json!({"tolerations": built_in}))).is_ok(), is_allowed);
+        let cluster = Cluster::from_objects(&[plugin, namespace(json!({}))]);
+        assert_eq!(admitted(&cluster, &pod(json!({"tolerations": built_in}))).is_ok(), is_allowed);
     }
 }
 
@@ -201,18 +201,18 @@ fn annotations_are_not_read_where_so_configured_and_bad_ones_are_named() {
     for (reads, expected) in [(false, None), (true, Some("defaultTolerations cannot be read: it is no JSON list"))] {
         let section = json!({"annotationsAllowed": reads});
         let plugin = plugin("t", json!({"plugin": "PodTolerationRestriction", "podTolerationRestriction": section}));
-        let world = World::from_objects(&[plugin, namespace(json!({DEFAULTS: "{"}))]);
-        let found = admitted(&world, &pod(json!({}))).err();
+        let cluster = Cluster::from_objects(&[plugin, namespace(json!({DEFAULTS: "{"}))]);
+        let found = admitted(&cluster, &pod(json!({}))).err();
         assert_eq!(found.is_some(), expected.is_some());
         assert!(found.iter().all(|(_, message)| message.contains(expected.unwrap())), "{found:?}");
     }
     let many = format!("[{}]", vec!["{}"; 1001].join(","));
-    let world = World::from_objects(&[
+    let cluster = Cluster::from_objects(&[
         plugin("t", json!({"plugin": "PodTolerationRestriction"})),
         namespace(json!({WHITELIST: many})),
     ]);
     let tolerates = pod(json!({"tolerations": [t("a")]}));
-    assert!(admitted(&world, &tolerates).unwrap_err().1.contains("more than 1000 tolerations"));
+    assert!(admitted(&cluster, &tolerates).unwrap_err().1.contains("more than 1000 tolerations"));
 }
 
 #[test]
@@ -220,26 +220,26 @@ fn keys_of_an_annotation_are_read_as_go_reads_them() {
     let list = json!([{"Key": "dedicated", "OPERATOR": "Exists", "more": 1}]).to_string();
     let section = json!({"alwaysAllowBuiltin": false});
     let plugin = plugin("t", json!({"plugin": "PodTolerationRestriction", "podTolerationRestriction": section}));
-    let world = World::from_objects(&[plugin, namespace(json!({WHITELIST: list}))]);
+    let cluster = Cluster::from_objects(&[plugin, namespace(json!({WHITELIST: list}))]);
     for (key, is_allowed) in [("dedicated", true), ("other", false)] {
         let tolerations = json!([{"key": key, "operator": "Exists"}]);
-        assert_eq!(admitted(&world, &pod(json!({"tolerations": tolerations}))).is_ok(), is_allowed, "{key}");
+        assert_eq!(admitted(&cluster, &pod(json!({"tolerations": tolerations}))).is_ok(), is_allowed, "{key}");
     }
 }
 
 #[test]
 fn a_whitelist_that_cannot_be_read_keeps_out_only_pods_with_tolerations() {
     let plugin = plugin("t", json!({"plugin": "PodTolerationRestriction"}));
-    let world = World::from_objects(&[plugin, namespace(json!({WHITELIST: "{"}))]);
-    assert!(admitted(&world, &pod(json!({}))).is_ok());
-    assert!(admitted(&world, &pod(json!({"tolerations": [{"key": "a", "operator": "Exists"}]}))).is_err());
+    let cluster = Cluster::from_objects(&[plugin, namespace(json!({WHITELIST: "{"}))]);
+    assert!(admitted(&cluster, &pod(json!({}))).is_ok());
+    assert!(admitted(&cluster, &pod(json!({"tolerations": [{"key": "a", "operator": "Exists"}]}))).is_err());
 }
 
 #[test]
 fn what_only_looks_like_what_kubernetes_adds_is_not_allowed() {
     let section = json!({"whitelist": [t("a")]});
     let plugin = plugin("t", json!({"plugin": "PodTolerationRestriction", "podTolerationRestriction": section}));
-    let world = World::from_objects(&[plugin, namespace(json!({}))]);
+    let cluster = Cluster::from_objects(&[plugin, namespace(json!({}))]);
     for (key, effect, is_allowed) in [
         ("unschedulable", "NoSchedule", true),
         ("unschedulable", "", false),
@@ -247,7 +247,7 @@ fn what_only_looks_like_what_kubernetes_adds_is_not_allowed() {
         ("not-ready", "NoSchedule", false),
     ] {
         let one = json!({"key": format!("node.kubernetes.io/{key}"), "operator": "Exists", "effect": effect});
-        assert_eq!(admitted(&world, &pod(json!({"tolerations": [one]}))).is_ok(), is_allowed, "{key} {effect}");
+        assert_eq!(admitted(&cluster, &pod(json!({"tolerations": [one]}))).is_ok(), is_allowed, "{key} {effect}");
     }
 }
 
@@ -256,8 +256,8 @@ fn a_toleration_of_a_newer_api_keeps_its_fields_when_the_list_is_written_anew() 
     let newer = json!({"key": "a", "operator": "Exists", "newer": {"a": 1}});
     let section = json!({"default": [{"operator": "Exists", "effect": "NoExecute"}]});
     let plugin = plugin("t", json!({"plugin": "PodTolerationRestriction", "podTolerationRestriction": section}));
-    let world = World::from_objects(&[plugin, namespace(json!({}))]);
+    let cluster = Cluster::from_objects(&[plugin, namespace(json!({}))]);
     let covered = json!({"key": "b", "operator": "Exists", "effect": "NoExecute"});
-    let found = admitted(&world, &pod(json!({"tolerations": [covered, newer]}))).unwrap();
+    let found = admitted(&cluster, &pod(json!({"tolerations": [covered, newer]}))).unwrap();
     assert_eq!(found["spec"]["tolerations"], json!([newer, {"operator": "Exists", "effect": "NoExecute"}]));
 }

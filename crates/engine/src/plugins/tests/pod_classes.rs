@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 
 use super::{admitted, namespace, plugin, pod};
 use crate::reasons;
-use crate::testing::{World, review};
+use crate::testing::{Cluster, review};
 
-fn world(section: Value) -> World {
+fn cluster(section: Value) -> Cluster {
     let priority = json!({"plugin": "Priority", "priority": section});
     let runtime = json!({"plugin": "RuntimeClass", "runtimeClass": {"runtimeClassName": "sandbox"}});
-    World::from_objects(&[plugin("p", priority), plugin("r", runtime), namespace(json!({}))])
+    Cluster::from_objects(&[plugin("p", priority), plugin("r", runtime), namespace(json!({}))])
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn pods_get_the_class_of_their_namespace_as_the_table_says() {
         ),
     ] {
         // Also asks twice, and has the twins judge the result.
-        let stored = admitted(&world(section.clone()), &pod(spec)).unwrap();
+        let stored = admitted(&cluster(section.clone()), &pod(spec)).unwrap();
         for field in ["priorityClassName", "priority", "preemptionPolicy", "runtimeClassName"] {
             assert_eq!(stored["spec"][field], expected[field], "{case}: {field}");
         }
@@ -55,17 +55,17 @@ fn pods_get_the_class_of_their_namespace_as_the_table_says() {
 
 #[test]
 fn a_pod_that_lost_its_class_is_refused_and_one_of_a_kubelet_has_none() {
-    let world = world(json!({"priorityClassName": "low"}));
+    let cluster = cluster(json!({"priorityClassName": "low"}));
     let stored = pod(json!({"priorityClassName": "low", "priority": 1}));
-    let refused = world.validate(&stored);
+    let refused = cluster.validate(&stored);
     assert_eq!(refused.decision, Decision::Denied);
     assert!(refused.message.contains("pod lacks the runtime class sandbox of its namespace"), "{}", refused.message);
     let mut mirror = pod(json!({}));
     mirror["metadata"]["annotations"] = json!({"kubernetes.io/config.mirror": "1"});
     let mut review = review("shop", &mirror);
     review["request"]["userInfo"] = json!({"username": "system:node:a", "groups": ["system:nodes"]});
-    assert_eq!(world.ask("/mutate--v1-pod", &review).unwrap().patch, None);
-    assert_eq!(world.ask("/validate--v1-pod", &review).unwrap().decision, Decision::Allowed);
+    assert_eq!(cluster.ask("/mutate--v1-pod", &review).unwrap().patch, None);
+    assert_eq!(cluster.ask("/validate--v1-pod", &review).unwrap().decision, Decision::Allowed);
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn who_is_exempt_and_other_modes_change_nothing_and_say_so() {
     let with = |more: Value| {
         let mut spec = json!({"plugin": "RuntimeClass", "runtimeClass": {"runtimeClassName": "sandbox"}});
         json_patch::merge(&mut spec, &more);
-        World::from_objects(&[plugin("r", spec), namespace(json!({}))])
+        Cluster::from_objects(&[plugin("r", spec), namespace(json!({}))])
     };
     let warned = with(json!({"mode": "Warn"})).mutate(&pod(json!({})));
     assert_eq!((warned.patch, warned.reason), (None, reasons::PLUGIN_WOULD_CHANGE));

@@ -5,10 +5,10 @@ use admission::Decision;
 use serde_json::{Value, json};
 
 use super::{admitted, namespace, plugin, pod};
-use crate::testing::{World, review, set};
+use crate::testing::{Cluster, review, set};
 
-fn world(spec: Value) -> World {
-    World::from_objects(&[plugin("a", spec), namespace(json!({}))])
+fn cluster(spec: Value) -> Cluster {
+    Cluster::from_objects(&[plugin("a", spec), namespace(json!({}))])
 }
 
 fn pulled() -> Value {
@@ -30,7 +30,7 @@ fn pulled() -> Value {
 #[test]
 fn every_image_is_pulled() {
     // Row 1.
-    let found = admitted(&world(json!({"plugin": "AlwaysPullImages"})), &pulled()).unwrap();
+    let found = admitted(&cluster(json!({"plugin": "AlwaysPullImages"})), &pulled()).unwrap();
     for list in ["initContainers", "containers"] {
         assert!(found["spec"][list].as_array().unwrap().iter().all(|one| one["imagePullPolicy"] == "Always"));
     }
@@ -42,7 +42,7 @@ fn a_pod_that_would_not_pull_is_refused_when_stored_in_the_words_of_the_api_serv
     // Row 2.
     let mut pod = pulled();
     pod["metadata"]["name"] = "123".into();
-    let reply = world(json!({"plugin": "AlwaysPullImages"})).validate(&pod);
+    let reply = cluster(json!({"plugin": "AlwaysPullImages"})).validate(&pod);
     let fault = |field: &str, policy: &str| {
         format!(
             "pods \"123\" is forbidden: spec.{field}: Unsupported value: \"{policy}\": supported values: \"Always\""
@@ -61,10 +61,10 @@ fn a_pod_that_would_not_pull_is_refused_when_stored_in_the_words_of_the_api_serv
 #[test]
 fn exempt_images_are_left_alone() {
     let section = json!({"exemptImages": ["registry.example/*@sha256:*", "pause"]});
-    let world = world(json!({"plugin": "AlwaysPullImages", "alwaysPullImages": section}));
+    let cluster = cluster(json!({"plugin": "AlwaysPullImages", "alwaysPullImages": section}));
     let images = ["registry.example/a@sha256:1", "pause", "pause:1", "other/a@sha256:1", "registry.example/a:1"];
     let containers: Vec<Value> = images.iter().map(|image| json!({"name": "c", "image": image})).collect();
-    let found = admitted(&world, &pod(json!({"containers": containers}))).unwrap();
+    let found = admitted(&cluster, &pod(json!({"containers": containers}))).unwrap();
     let policies: Vec<bool> =
         found["spec"]["containers"].as_array().unwrap().iter().map(|one| one["imagePullPolicy"] == "Always").collect();
     assert_eq!(policies, [false, false, true, true, true]);
@@ -76,13 +76,13 @@ fn an_injected_container_obeys_and_its_extended_resource_is_tolerated() {
         {"name": "log", "image": "log:1", "imagePullPolicy": "Never", "podInjectPolicy": "BeforeAppContainer",
          "resources": {"requests": {"example.com/dev": "1"}, "limits": {"example.com/dev": "1"}}},
     ]});
-    let world = World::from_objects(&[
+    let cluster = Cluster::from_objects(&[
         set("log", spec),
         plugin("a", json!({"plugin": "AlwaysPullImages"})),
         plugin("e", json!({"plugin": "ExtendedResourceToleration"})),
         namespace(json!({})),
     ]);
-    let found = admitted(&world, &crate::testing::pod(json!({}))).unwrap();
+    let found = admitted(&cluster, &crate::testing::pod(json!({}))).unwrap();
     let containers = found["spec"]["containers"].as_array().unwrap();
     assert_eq!(containers.len(), 2);
     assert!(containers.iter().all(|one| one["imagePullPolicy"] == "Always"), "{containers:?}");
@@ -119,11 +119,11 @@ fn extended_resources_are_tolerated_as_the_table_says() {
         (asks("containers", &[device]), json!([all]), json!([all, toleration(device)])),
         (asks("containers", &["requests.x/y", "a.kubernetes.io/b", "-/x"]), json!(null), json!(null)),
     ];
-    let world = world(json!({"plugin": "ExtendedResourceToleration"}));
+    let cluster = cluster(json!({"plugin": "ExtendedResourceToleration"}));
     for (row, (spec, tolerations, expected)) in rows.into_iter().enumerate() {
         let mut pod = pod(spec);
         pod["spec"]["tolerations"] = tolerations;
-        assert_eq!(admitted(&world, &pod).unwrap()["spec"]["tolerations"], expected, "row {row}");
+        assert_eq!(admitted(&cluster, &pod).unwrap()["spec"]["tolerations"], expected, "row {row}");
     }
 }
 
@@ -144,16 +144,17 @@ fn required_anti_affinity_is_between_nodes_as_the_table_says() {
         (required(&[" zone "]), false),
         (required(&["kubernetes.io/hostname", " zone ", "kubernetes.io/hostname"]), false),
     ];
-    let world = world(json!({"plugin": "LimitPodHardAntiAffinityTopology"}));
+    let cluster = cluster(json!({"plugin": "LimitPodHardAntiAffinityTopology"}));
     let message = "pods \"p\" is forbidden: affinity.PodAntiAffinity.RequiredDuringScheduling has TopologyKey  zone  but only key \
                    kubernetes.io/hostname is allowed";
     for (row, (spec, is_allowed)) in rows.into_iter().enumerate() {
         let expected = if is_allowed { Ok(()) } else { Err((Some(403), message.to_owned())) };
-        assert_eq!(admitted(&world, &pod(spec)).map(drop), expected, "row {row}");
+        assert_eq!(admitted(&cluster, &pod(spec)).map(drop), expected, "row {row}");
     }
     let section = json!({"allowedTopologyKeys": ["kubernetes.io/hostname", "rack"]});
-    let wider =
-        self::world(json!({"plugin": "LimitPodHardAntiAffinityTopology", "limitPodHardAntiAffinityTopology": section}));
+    let wider = self::cluster(
+        json!({"plugin": "LimitPodHardAntiAffinityTopology", "limitPodHardAntiAffinityTopology": section}),
+    );
     assert!(admitted(&wider, &pod(required(&["rack"]))).is_ok());
     assert!(
         admitted(&wider, &pod(required(&["zone"])))
@@ -183,8 +184,8 @@ fn seconds_on_failing_nodes_are_those_of_the_configuration_as_the_table_says() {
     ];
     for (row, (seconds, tolerations, expected)) in rows.into_iter().enumerate() {
         let section = json!({"notReadySeconds": seconds, "unreachableSeconds": seconds});
-        let world = world(json!({"plugin": "DefaultTolerationSeconds", "defaultTolerationSeconds": section}));
-        let found = admitted(&world, &pod(json!({"tolerations": tolerations}))).unwrap();
+        let cluster = cluster(json!({"plugin": "DefaultTolerationSeconds", "defaultTolerationSeconds": section}));
+        let found = admitted(&cluster, &pod(json!({"tolerations": tolerations}))).unwrap();
         assert_eq!(found["spec"]["tolerations"], expected, "row {row}");
     }
 }
@@ -196,13 +197,13 @@ fn a_sub_resource_is_left_untouched_and_what_is_no_pod_is_an_error() {
         (json!({"plugin": "AlwaysPullImages"}), "/mutate--v1-pod"),
         (json!({"plugin": "LimitPodHardAntiAffinityTopology"}), "/validate--v1-pod"),
     ] {
-        let world = world(spec);
+        let cluster = cluster(spec);
         let terms = json!({"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]});
         let concerned = pod(json!({"affinity": {"podAntiAffinity": terms}}));
         let asked = |change: &dyn Fn(&mut Value)| {
             let mut review = review("shop", &concerned);
             change(&mut review["request"]);
-            world.ask(path, &review).unwrap()
+            cluster.ask(path, &review).unwrap()
         };
         assert!(asked(&|_| {}).audit.contains_key("plugins"), "the pod itself concerns the plugin");
         for sub_resource in ["exec", "eviction", "binding", "resize"] {

@@ -4,7 +4,7 @@ use admission::Decision;
 use serde_json::{Value, json};
 
 use super::{namespace, plugin};
-use crate::testing::{World, review, set};
+use crate::testing::{Cluster, review, set};
 
 /// A sequence with a fixed seed.
 struct Random(u64);
@@ -82,15 +82,15 @@ fn mutators() -> [Value; 5] {
 }
 
 /// The patches of a second and a third call, with a judgement of each result in between.
-fn again(world: &World, pod: &Value, round: usize) -> [Option<Value>; 2] {
-    let first = world.mutate(pod);
+fn again(cluster: &Cluster, pod: &Value, round: usize) -> [Option<Value>; 2] {
+    let first = cluster.mutate(pod);
     assert_ne!(first.decision, Decision::Denied, "round {round}: {}", first.message);
-    let second = world.mutate(&first.pod);
+    let second = cluster.mutate(&first.pod);
     for result in [&first.pod, &second.pod] {
-        let judged = world.validate(result);
+        let judged = cluster.validate(result);
         assert_eq!(judged.decision, Decision::Allowed, "round {round}: {}", judged.message);
     }
-    let third = world.mutate(&second.pod);
+    let third = cluster.mutate(&second.pod);
     [second.patch, third.patch]
 }
 
@@ -98,21 +98,21 @@ fn again(world: &World, pod: &Value, round: usize) -> [Option<Value>; 2] {
 fn a_mutator_that_runs_twice_changes_nothing_more_and_its_twin_accepts_the_result() {
     let mut random = Random(7);
     for mutator in mutators() {
-        let world = World::from_objects(&[sidecar(), mutator.clone(), namespace(json!({}))]);
+        let cluster = Cluster::from_objects(&[sidecar(), mutator.clone(), namespace(json!({}))]);
         for round in 0..100 {
             let pod = random.pod();
-            assert_eq!(again(&world, &pod, round), [None, None], "round {round}: {mutator} {pod}");
+            assert_eq!(again(&cluster, &pod, round), [None, None], "round {round}: {mutator} {pod}");
         }
     }
 }
 
 #[test]
 fn all_mutators_together_come_to_rest() {
-    let world = World::from_objects(&[&[sidecar(), namespace(json!({}))][..], &mutators()].concat());
+    let cluster = Cluster::from_objects(&[&[sidecar(), namespace(json!({}))][..], &mutators()].concat());
     let mut random = Random(11);
     for round in 0..300 {
         let pod = random.pod();
-        let [second, third] = again(&world, &pod, round);
+        let [second, third] = again(&cluster, &pod, round);
         assert_eq!(third, None, "round {round}: {pod}");
         // In the order of the API server, a toleration of an extended resource comes after lists were merged. One of the pod's own that
         // it covers goes with the next merge, as in the API server.
@@ -163,7 +163,7 @@ fn several_objects_of_each_mutator_come_to_rest_and_their_twins_accept_the_resul
         "scheduler.alpha.kubernetes.io/defaultTolerations": "[{\"Key\": \"b\", \"operator\": \"Exists\"}]",
     });
     for annotations in [json!({}), annotations] {
-        let world = World::from_objects(&[&[sidecar(), namespace(annotations)][..], &several()].concat());
+        let cluster = Cluster::from_objects(&[&[sidecar(), namespace(annotations)][..], &several()].concat());
         let (mut random, mut refused) = (Random(13), 0);
         for round in 0..300 {
             let pod = random.pod();
@@ -171,7 +171,7 @@ fn several_objects_of_each_mutator_come_to_rest_and_their_twins_accept_the_resul
             let asked = |path: &str, pod: &Value| {
                 let mut review = review("shop", pod);
                 review["request"]["userInfo"] = json!({"username": user});
-                world.ask(path, &review).unwrap()
+                cluster.ask(path, &review).unwrap()
             };
             let first = asked("/mutate--v1-pod", &pod);
             if first.decision == Decision::Denied {

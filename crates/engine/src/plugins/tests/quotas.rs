@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::plugin;
 use crate::plugins::endpoints::demands;
-use crate::testing::{Reply, World};
+use crate::testing::{Cluster, Reply};
 
 const PATH: &str = "/validate--v1-pod-resourcequota";
 
@@ -18,9 +18,9 @@ fn quota(name: &str, hard: &[&str], scopes: Value, selector: Value) -> Value {
     })
 }
 
-fn world(limited: &Value, quotas: &[Value]) -> World {
+fn cluster(limited: &Value, quotas: &[Value]) -> Cluster {
     let spec = json!({"plugin": "ResourceQuota", "resourceQuota": {"limitedResources": limited}});
-    World::from_objects(&[&[plugin("q", spec)], quotas].concat())
+    Cluster::from_objects(&[&[plugin("q", spec)], quotas].concat())
 }
 
 fn review(kind: &str, sub_resource: &str, old: Option<&Value>, new: &Value) -> Value {
@@ -38,8 +38,8 @@ fn review(kind: &str, sub_resource: &str, old: Option<&Value>, new: &Value) -> V
     }})
 }
 
-fn said(world: &World, review: &Value) -> String {
-    let reply: Reply = world.ask(PATH, review).unwrap();
+fn said(cluster: &Cluster, review: &Value) -> String {
+    let reply: Reply = cluster.ask(PATH, review).unwrap();
     if reply.decision == Decision::Allowed {
         assert_eq!(reply.message, "");
         return String::new();
@@ -98,12 +98,12 @@ fn what_is_consumed_and_limited_needs_a_quota_that_names_it() {
         ),
         (12, of("pods", &["count/pods"]), vec![], &cpu, "insufficient quota to consume: count/pods"),
     ] {
-        let found = said(&world(&limited, &quotas), &review("Pod", "", None, object));
+        let found = said(&cluster(&limited, &quotas), &review("Pod", "", None, object));
         assert_eq!(found, expected, "row {row}");
     }
     let mut uncounted = quota("a", &["requests.cpu"], none(), none());
     uncounted["status"] = json!({});
-    let found = said(&world(&of("pods", &["requests.cpu"]), &[uncounted]), &review("Pod", "", None, &cpu));
+    let found = said(&cluster(&of("pods", &["requests.cpu"]), &[uncounted]), &review("Pod", "", None, &cpu));
     assert_eq!(found, "insufficient quota to consume: requests.cpu");
 }
 
@@ -116,7 +116,7 @@ fn services_and_claims_count_what_they_take() {
     ]);
     let service = |type_: &str| json!({"type": type_, "ports": [{"port": 80, "nodePort": 30000}]});
     let denied = "insufficient quota to consume: services.loadbalancers";
-    let world = world(&limited, &[]);
+    let cluster = cluster(&limited, &[]);
     let (balanced, node) = (service("LoadBalancer"), service("NodePort"));
     for (old, new, expected) in [
         (Some(&balanced), &balanced, ""),
@@ -125,7 +125,7 @@ fn services_and_claims_count_what_they_take() {
         (None, &balanced, denied),
         (None, &node, ""),
     ] {
-        assert_eq!(said(&world, &review("Service", "", old, new)), expected, "{old:?} {new}");
+        assert_eq!(said(&cluster, &review("Service", "", old, new)), expected, "{old:?} {new}");
     }
     let claim =
         |class: &str, size: &str| json!({"storageClassName": class, "resources": {"requests": {"storage": size}}});
@@ -137,7 +137,7 @@ fn services_and_claims_count_what_they_take() {
         (Some(claim("fast", "1Gi")), claim("fast", "2Gi"), true),
         (Some(claim("fast", "2Gi")), claim("fast", "1Gi"), false),
     ] {
-        let found = said(&world, &review("PersistentVolumeClaim", "", old.as_ref(), &new));
+        let found = said(&cluster, &review("PersistentVolumeClaim", "", old.as_ref(), &new));
         let expected = format!("persistentvolumeclaims \"x\" is forbidden: insufficient quota to consume: {of_fast}");
         assert_eq!(found, if is_denied { expected } else { String::new() }, "{old:?} {new}");
     }
@@ -200,7 +200,7 @@ fn scopes_that_are_limited_need_a_quota_of_the_scope_that_selects_the_object() {
         ),
     ];
     for (row, (limited, quotas, object, expected)) in rows.into_iter().enumerate() {
-        assert_eq!(said(&world(&limited, &quotas), &review("Pod", "", None, &object)), expected, "row {row}");
+        assert_eq!(said(&cluster(&limited, &quotas), &review("Pod", "", None, &object)), expected, "row {row}");
     }
 }
 
@@ -208,7 +208,7 @@ fn scopes_that_are_limited_need_a_quota_of_the_scope_that_selects_the_object() {
 fn what_is_in_a_scope() {
     let is_in = |scope: &str, spec: &Value| {
         let limited = json!([{"resource": "pods", "matchScopes": [{"scopeName": scope, "operator": "Exists"}]}]);
-        !said(&world(&limited, &[]), &review("Pod", "", None, spec)).is_empty()
+        !said(&cluster(&limited, &[]), &review("Pod", "", None, spec)).is_empty()
     };
     let term = json!({"topologyKey": "a", "namespaces": ["b"]});
     let required = json!({"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}});
@@ -241,7 +241,7 @@ fn what_is_in_a_scope() {
 #[test]
 fn a_resize_needs_a_quota_only_for_more_and_other_updates_of_pods_none() {
     let limited = json!([{"resource": "pods", "matchContains": ["requests.cpu"]}]);
-    let world = world(&limited, &[]);
+    let cluster = cluster(&limited, &[]);
     let of = |amounts: &[&str]| {
         let containers: Vec<Value> =
             amounts.iter().map(|cpu| json!({"resources": {"requests": {"cpu": cpu}}})).collect();
@@ -256,9 +256,9 @@ fn a_resize_needs_a_quota_only_for_more_and_other_updates_of_pods_none() {
     ] {
         let review = review("Pod", sub_resource, Some(&old), &new);
         if sub_resource == "ephemeralcontainers" {
-            assert_eq!(world.ask(PATH, &review).unwrap().code, Some(400), "it is not served here");
+            assert_eq!(cluster.ask(PATH, &review).unwrap().code, Some(400), "it is not served here");
         } else {
-            assert_eq!(said(&world, &review), expected, "{sub_resource} {old} {new}");
+            assert_eq!(said(&cluster, &review), expected, "{sub_resource} {old} {new}");
         }
     }
 }
@@ -276,8 +276,8 @@ fn sidecars_init_containers_and_overhead_count_as_in_the_api_server() {
             "overhead": {"cpu": "1"},
         })
     };
-    let world = world(&json!([{"resource": "pods", "matchContains": ["requests.cpu"]}]), &[]);
-    let grows = |old: &Value, new: &Value| !said(&world, &review("Pod", "resize", Some(old), new)).is_empty();
+    let cluster = cluster(&json!([{"resource": "pods", "matchContains": ["requests.cpu"]}]), &[]);
+    let grows = |old: &Value, new: &Value| !said(&cluster, &review("Pod", "resize", Some(old), new)).is_empty();
     let six = json!({"containers": [{"resources": {"requests": {"cpu": "6"}}}]});
     let (less, more) = (json!({"containers": [{"resources": {"requests": {"cpu": "5999m"}}}]}), pod("4"));
     assert!(!grows(&six, &more) && grows(&less, &more));
@@ -289,21 +289,21 @@ fn sidecars_init_containers_and_overhead_count_as_in_the_api_server() {
 #[test]
 fn the_entry_is_there_while_an_object_is_and_quotas_that_were_not_read_are_no_verdict() {
     let limited = json!([{"resource": "pods", "matchContains": ["cpu"]}]);
-    let mut world = world(&limited, &[]).live();
-    world.snapshot.namespaces = std::sync::Arc::new({
+    let mut cluster = cluster(&limited, &[]).live();
+    cluster.snapshot.namespaces = std::sync::Arc::new({
         let mut known = crate::snapshot::namespace::Namespaces::default();
         known.insert("shop".to_owned(), std::collections::BTreeMap::new());
         known
     });
-    let found = demands(&world.snapshot);
+    let found = demands(&cluster.snapshot);
     let [entry] = found.as_slice() else { panic!("{found:?}") };
     assert_eq!((entry.phase, entry.failure_policy), (Phase::Validating, FailurePolicy::Fail));
     let review = review("Pod", "", None, &pod(json!({"cpu": "1"})));
-    let open = world.ask(PATH, &review).unwrap_err();
+    let open = cluster.ask(PATH, &review).unwrap_err();
     assert_eq!((open.status(), open.retry_after()), (503, Some(1)));
     let spec = json!({"plugin": "ResourceQuota", "mode": "Audit", "resourceQuota": {"limitedResources": limited}});
-    let mut audited = World::from_objects(&[plugin("q", spec)]).live();
-    audited.snapshot.namespaces = std::sync::Arc::clone(&world.snapshot.namespaces);
+    let mut audited = Cluster::from_objects(&[plugin("q", spec)]).live();
+    audited.snapshot.namespaces = std::sync::Arc::clone(&cluster.snapshot.namespaces);
     assert_eq!(
         audited.ask(PATH, &review).unwrap().decision,
         Decision::Allowed,
@@ -311,19 +311,19 @@ fn the_entry_is_there_while_an_object_is_and_quotas_that_were_not_read_are_no_ve
     );
     let mut quotas = crate::snapshot::quotas::Quotas::default();
     quotas.is_complete = true;
-    world.snapshot.quotas = std::sync::Arc::new(quotas);
-    assert_eq!(world.ask(PATH, &review).unwrap().decision, Decision::Denied);
+    cluster.snapshot.quotas = std::sync::Arc::new(quotas);
+    assert_eq!(cluster.ask(PATH, &review).unwrap().decision, Decision::Denied);
 }
 
 /// Hazards: `kube-system` and our own namespace are never concerned.
 #[test]
 fn excluded_namespaces_need_no_quota() {
     let limited = json!([{"resource": "pods", "matchContains": ["cpu"]}]);
-    let world = world(&limited, &[]);
+    let cluster = cluster(&limited, &[]);
     for namespace in ["kube-system", "outrider-system"] {
         let mut review = review("Pod", "", None, &pod(json!({"cpu": "1"})));
         review["request"]["namespace"] = namespace.into();
-        assert_eq!(world.ask(PATH, &review).unwrap().decision, Decision::Allowed, "{namespace}");
+        assert_eq!(cluster.ask(PATH, &review).unwrap().decision, Decision::Allowed, "{namespace}");
     }
 }
 
@@ -333,7 +333,8 @@ fn a_quota_that_names_a_long_name_covers_it() {
     let name = format!("{}.storageclass.storage.k8s.io/persistentvolumeclaims", "c".repeat(210));
     let limited = json!([{"resource": "persistentvolumeclaims", "matchContains": ["storageclass"]}]);
     let claim = json!({"storageClassName": "c".repeat(210)});
-    let judged = |quotas: &[Value]| said(&world(&limited, quotas), &review("PersistentVolumeClaim", "", None, &claim));
+    let judged =
+        |quotas: &[Value]| said(&cluster(&limited, quotas), &review("PersistentVolumeClaim", "", None, &claim));
     assert_eq!(judged(&[quota("a", &[&name], Value::Null, Value::Null)]), "");
     assert!(judged(&[]).contains("insufficient quota to consume: ccc"), "{}", judged(&[]));
 }
@@ -342,7 +343,7 @@ fn a_quota_that_names_a_long_name_covers_it() {
 fn sixty_four_names_are_in_the_message_and_the_others_are_counted() {
     let requests: serde_json::Map<String, Value> = (0..70).map(|at| (format!("x.com/{at}"), json!("1"))).collect();
     let limited = json!([{"resource": "pods", "matchContains": ["x.com"]}]);
-    let found = said(&world(&limited, &[]), &review("Pod", "", None, &pod(Value::Object(requests))));
+    let found = said(&cluster(&limited, &[]), &review("Pod", "", None, &pod(Value::Object(requests))));
     assert!(found.matches("requests.x.com/").count() == 64 && found.ends_with(" and 6 more"), "{found}");
 }
 
@@ -354,15 +355,15 @@ fn the_deadline_is_checked_for_each_quota_and_a_scope_that_is_written_often_is_o
     let checks = |count: usize| {
         let quotas: Vec<Value> =
             (0..count).map(|at| quota(&format!("q{at}"), &["cpu"], Value::Null, selector.clone())).collect();
-        let world = world(&limited, &quotas);
-        assert!(world.snapshot.quotas.of("shop").all(|quota| quota.scopes.len() == 1));
+        let cluster = cluster(&limited, &quotas);
+        assert!(cluster.snapshot.quotas.of("shop").all(|quota| quota.scopes.len() == 1));
         let body = serde_json::to_vec(&review("Pod", "", None, &pod(json!({"cpu": "1"})))).unwrap();
         let calls = std::cell::Cell::new(0);
         let is_over = || {
             calls.set(calls.get() + 1);
             false
         };
-        world.answer_within(PATH, &body, admission::Deadline::until(&is_over)).unwrap();
+        cluster.answer_within(PATH, &body, admission::Deadline::until(&is_over)).unwrap();
         calls.get()
     };
     assert_eq!(checks(7) - checks(2), 5);
@@ -382,8 +383,8 @@ fn plugins_that_do_not_bind_the_user_refuse_no_object_for_its_size() {
     let limited = json!([{"resource": "pods", "matchContains": ["cpu"]}]);
     for (mode, code) in [("Enforce", Some(422)), ("Warn", None), ("Audit", None)] {
         let spec = json!({"plugin": "ResourceQuota", "mode": mode, "resourceQuota": {"limitedResources": limited}});
-        let world = World::from_objects(&[plugin("q", spec)]);
-        let reply = world.ask(PATH, &review("Pod", "", None, &json!({"containers": containers}))).unwrap();
+        let cluster = Cluster::from_objects(&[plugin("q", spec)]);
+        let reply = cluster.ask(PATH, &review("Pod", "", None, &json!({"containers": containers}))).unwrap();
         assert_eq!(reply.code, code, "{mode}");
         assert_eq!(reply.warnings.len(), usize::from(mode == "Warn"), "{mode}");
     }
@@ -392,12 +393,12 @@ fn plugins_that_do_not_bind_the_user_refuse_no_object_for_its_size() {
 /// What was too large to be read counts as nothing, so that the object has more than before.
 #[test]
 fn an_update_of_what_was_too_large_is_judged_as_a_creation() {
-    let world = world(&json!([{"resource": "pods", "matchContains": ["cpu"]}]), &[]);
+    let cluster = cluster(&json!([{"resource": "pods", "matchContains": ["cpu"]}]), &[]);
     let now = pod(json!({"cpu": "1"}));
-    assert_eq!(said(&world, &review("Pod", "resize", Some(&now), &now)), "");
+    assert_eq!(said(&cluster, &review("Pod", "resize", Some(&now), &now)), "");
     let mut large = now.clone();
     large["containers"] = vec![now["containers"][0].clone(); 40_001].into();
-    let refusal = said(&world, &review("Pod", "resize", Some(&large), &now));
+    let refusal = said(&cluster, &review("Pod", "resize", Some(&large), &now));
     assert!(refusal.contains("insufficient quota to consume: cpu"), "{refusal}");
 }
 
@@ -413,10 +414,10 @@ fn plugins_that_do_not_bind_the_user_keep_no_request_waiting_for_its_namespace()
         let scope = json!({"namespaceSelector": {"matchLabels": {"a": "b"}}, "excludeUsers": users});
         let limited = json!({"limitedResources": [{"resource": "pods", "matchContains": ["cpu"]}]});
         let spec = json!({"plugin": "ResourceQuota", "mode": mode, "match": scope, "resourceQuota": limited});
-        let world = World::from_objects(&[plugin("q", spec)]).live();
+        let cluster = Cluster::from_objects(&[plugin("q", spec)]).live();
         let mut review = review("Pod", "", None, &pod(json!({"cpu": "1"})));
         review["request"]["userInfo"] = json!({"username": "kim"});
-        match world.ask(PATH, &review) {
+        match cluster.ask(PATH, &review) {
             Err(open) => assert!(waits && open.status() == 503, "{mode}: {open:?}"),
             Ok(reply) => assert_eq!((waits, reply.warnings.len()), (false, warnings), "{mode}: {:?}", reply.warnings),
         }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::plugin;
 use crate::plugins::endpoints::{demands, entries};
-use crate::testing::World;
+use crate::testing::Cluster;
 
 const PATH: &str = "/validate--v1-service-denyserviceexternalips";
 
@@ -36,9 +36,9 @@ fn external_ips_are_denied_as_the_table_says() {
         (Some(&["1.1.1.1", "2.2.2.2"]), &["1.1.1.1"], true),
         (Some(&["1.1.1.1", "2.2.2.2"]), &["2.2.2.2"], true),
     ];
-    let world = World::from_objects(&[plugin("d", json!({"plugin": "DenyServiceExternalIPs"}))]);
+    let cluster = Cluster::from_objects(&[plugin("d", json!({"plugin": "DenyServiceExternalIPs"}))]);
     for (row, (old, new, is_allowed)) in rows.into_iter().enumerate() {
-        let reply = world.ask(PATH, &review(old, new)).unwrap();
+        let reply = cluster.ask(PATH, &review(old, new)).unwrap();
         assert_eq!(reply.decision == Decision::Allowed, is_allowed, "row {row}");
         if !is_allowed {
             let text = "services \"s\" is forbidden: Use of external IPs is denied by admission control";
@@ -51,7 +51,7 @@ fn external_ips_are_denied_as_the_table_says() {
 #[test]
 fn addresses_of_allowed_ranges_are_not() {
     let ranges = json!({"allowedCIDRs": ["192.0.2.0/24", "2001:db8::/32", "10.0.0.1/32"]});
-    let world = World::from_objects(&[plugin(
+    let cluster = Cluster::from_objects(&[plugin(
         "d",
         json!({"plugin": "DenyServiceExternalIPs", "denyServiceExternalIPs": ranges}),
     )]);
@@ -64,7 +64,7 @@ fn addresses_of_allowed_ranges_are_not() {
         ("10.0.0.2", Decision::Denied),
         ("nonsense", Decision::Denied),
     ] {
-        assert_eq!(world.ask(PATH, &review(None, &[address])).unwrap().decision, expected, "{address}");
+        assert_eq!(cluster.ask(PATH, &review(None, &[address])).unwrap().decision, expected, "{address}");
     }
 }
 
@@ -85,7 +85,7 @@ fn objects_that_fail_and_objects_that_ignore_have_entries_of_their_own() {
         ),
         (vec![], vec![]),
     ] {
-        let found = demands(&World::from_objects(&objects).snapshot);
+        let found = demands(&Cluster::from_objects(&objects).snapshot);
         let found: Vec<_> = found
             .iter()
             .map(|entry| {
@@ -105,7 +105,7 @@ fn the_path_of_each_group_decides_by_its_objects_only() {
     let object =
         |name: &str, policy: &str| plugin(name, json!({"plugin": "DenyServiceExternalIPs", "failurePolicy": policy}));
     let audit = |objects: &[Value], path: &str| {
-        let reply = World::from_objects(objects).ask(path, &review(None, &["1.1.1.1"])).unwrap();
+        let reply = Cluster::from_objects(objects).ask(path, &review(None, &["1.1.1.1"])).unwrap();
         reply.audit.get("plugins").cloned()
     };
     let ignoring = format!("{PATH}-ignore");
@@ -119,7 +119,7 @@ fn the_path_of_each_group_decides_by_its_objects_only() {
 #[test]
 fn on_what_all_objects_of_an_entry_agree_the_api_server_evaluates() {
     let object = |name: &str, scope: Value| plugin(name, json!({"plugin": "DenyServiceExternalIPs", "match": scope}));
-    let entries = |objects: &[Value]| entries::all(&World::from_objects(objects).snapshot);
+    let entries = |objects: &[Value]| entries::all(&Cluster::from_objects(objects).snapshot);
     let wide = json!({
         "namespaceSelector": {"matchLabels": {"team": "a"}}, "excludeNamespaces": ["x", "y"], "excludeUsers": ["o'\"neil"],
         "excludeGroups": ["admins"], "excludeServiceAccounts": ["ci/runner"],
@@ -144,13 +144,13 @@ fn on_what_all_objects_of_an_entry_agree_the_api_server_evaluates() {
         ]
     );
     let narrow = json!({"excludeNamespaces": ["y", "z"], "excludeGroups": ["admins"]});
-    let (objects, world) =
-        ([object("a", wide.clone()), object("b", narrow.clone())], |objects: &[Value]| World::from_objects(objects));
+    let (objects, cluster) =
+        ([object("a", wide.clone()), object("b", narrow.clone())], |objects: &[Value]| Cluster::from_objects(objects));
     let both = entries(&objects);
     assert_eq!(both[0].demand.excluded_namespaces, ["y".to_owned()].into());
     assert!(both[0].demand.namespaces.is_none() && both[0].demand.match_conditions.len() == 1);
-    let world = world(&objects);
-    let lacking = |name: &str| both[0].not_evaluated(world.snapshot.plugins.get(name).unwrap());
+    let cluster = cluster(&objects);
+    let lacking = |name: &str| both[0].not_evaluated(cluster.snapshot.plugins.get(name).unwrap());
     assert_eq!(
         lacking("a"),
         [

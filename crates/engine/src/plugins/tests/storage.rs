@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{namespace, plugin};
 use crate::plugins::endpoints::demands;
-use crate::testing::{Reply, World};
+use crate::testing::{Cluster, Reply};
 
 const PROTECT: &str = "/mutate--v1-persistentvolumeclaim-storageobjectinuseprotection";
 const RESIZE: &str = "/validate--v1-persistentvolumeclaim-persistentvolumeclaimresize";
@@ -25,10 +25,10 @@ fn review(kind: &str, resource: &str, namespace: &str, old: &Value, new: &Value)
     review
 }
 
-fn protecting(more: Value) -> World {
+fn protecting(more: Value) -> Cluster {
     let mut spec = json!({"plugin": "StorageObjectInUseProtection"});
     json_patch::merge(&mut spec, &more);
-    World::from_objects(&[plugin("p", spec), namespace(json!({}))])
+    Cluster::from_objects(&[plugin("p", spec), namespace(json!({}))])
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn each_object_of_storage_gets_its_finalizer_once_as_the_table_says() {
     let classes = ("VolumeAttributesClass", "volumeattributesclasses", "");
     let (pvc, pv, vac) =
         ("kubernetes.io/pvc-protection", "kubernetes.io/pv-protection", "kubernetes.io/vac-protection");
-    let world = protecting(json!({}));
+    let cluster = protecting(json!({}));
     for ((kind, resource, namespace), had, expected) in [
         (claims, json!(null), json!([pvc])),
         (claims, json!([]), json!([pvc])),
@@ -54,13 +54,13 @@ fn each_object_of_storage_gets_its_finalizer_once_as_the_table_says() {
         if !had.is_null() {
             object["metadata"]["finalizers"] = had.clone();
         }
-        let reply = world.ask(PROTECT, &review(kind, resource, namespace, &Value::Null, &object)).unwrap();
+        let reply = cluster.ask(PROTECT, &review(kind, resource, namespace, &Value::Null, &object)).unwrap();
         assert_eq!(reply.pod["metadata"]["finalizers"], expected, "{kind} with {had}");
-        let again = world.ask(PROTECT, &review(kind, resource, namespace, &Value::Null, &reply.pod)).unwrap();
+        let again = cluster.ask(PROTECT, &review(kind, resource, namespace, &Value::Null, &reply.pod)).unwrap();
         assert_eq!(again.patch, None, "a second call changes nothing");
     }
     let claim = json!({"metadata": {"name": "c"}});
-    let changed = world.ask(PROTECT, &review(claims.0, claims.1, "shop", &claim, &claim)).unwrap();
+    let changed = cluster.ask(PROTECT, &review(claims.0, claims.1, "shop", &claim, &claim)).unwrap();
     assert_eq!(changed.patch, None, "one that is stored is left alone");
 }
 
@@ -113,15 +113,15 @@ fn claim(size: Value, class: &Value, phase: &str) -> Value {
         "spec": {"storageClassName": class, "resources": {"requests": {"storage": size}}}})
 }
 
-fn resizing(more: Value) -> World {
+fn resizing(more: Value) -> Cluster {
     let mut spec = json!({"plugin": "PersistentVolumeClaimResize"});
     json_patch::merge(&mut spec, &more);
     let classes = [class("gold", json!(true)), class("silver", json!(null)), class("iron", json!(false))];
-    World::from_objects(&[&[plugin("r", spec), namespace(json!({}))][..], &classes].concat())
+    Cluster::from_objects(&[&[plugin("r", spec), namespace(json!({}))][..], &classes].concat())
 }
 
-fn resized(world: &World, old: &Value, new: &Value) -> Result<Reply, Unserved> {
-    world.ask(RESIZE, &review("PersistentVolumeClaim", "persistentvolumeclaims", "shop", old, new))
+fn resized(cluster: &Cluster, old: &Value, new: &Value) -> Result<Reply, Unserved> {
+    cluster.ask(RESIZE, &review("PersistentVolumeClaim", "persistentvolumeclaims", "shop", old, new))
 }
 
 #[test]
@@ -186,15 +186,15 @@ fn claims_grow_as_the_table_says() {
 
 #[test]
 fn a_claim_that_grows_waits_for_the_classes_and_nothing_else_does() {
-    let mut world = resizing(json!({})).live();
+    let mut cluster = resizing(json!({})).live();
     let (small, large) = (claim(json!("1Gi"), &json!("gold"), "Bound"), claim(json!("2Gi"), &json!("gold"), "Bound"));
-    let waits = resized(&world, &small, &large).unwrap_err();
+    let waits = resized(&cluster, &small, &large).unwrap_err();
     assert!(matches!(&waits, Unserved::NotReady(why) if why == "StorageClasses have not been read yet"), "{waits:?}");
-    assert_eq!(resized(&world, &large, &small).unwrap().decision, Decision::Allowed);
+    assert_eq!(resized(&cluster, &large, &small).unwrap().decision, Decision::Allowed);
     let pending = claim(json!("1Gi"), &json!("gold"), "Pending");
-    assert_eq!(resized(&world, &pending, &large).unwrap().decision, Decision::Denied);
-    Arc::make_mut(&mut world.snapshot.storage_classes).is_complete = true;
-    assert_eq!(resized(&world, &small, &large).unwrap().decision, Decision::Allowed);
+    assert_eq!(resized(&cluster, &pending, &large).unwrap().decision, Decision::Denied);
+    Arc::make_mut(&mut cluster.snapshot.storage_classes).is_complete = true;
+    assert_eq!(resized(&cluster, &small, &large).unwrap().decision, Decision::Allowed);
     let warned = resized(&resizing(json!({"mode": "Warn"})).live(), &small, &large).unwrap();
     assert!(warned.warnings[0].contains("cannot say whether it would refuse it"), "{:?}", warned.warnings);
 }
@@ -209,8 +209,8 @@ fn a_claim_that_goes_grows_no_more_than_another() {
 
 #[test]
 fn each_plugin_has_its_entry() {
-    let entry = |world: &World| {
-        let found = demands(&world.snapshot);
+    let entry = |cluster: &Cluster| {
+        let found = demands(&cluster.snapshot);
         found.iter().map(|entry| (entry.phase, entry.name.clone())).collect::<Vec<_>>()
     };
     let name = |plugin: &str| format!("{plugin}.policy.outrider.dev");

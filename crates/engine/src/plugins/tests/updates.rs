@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{namespace, plugin, pod, update};
 use crate::plugins::endpoints::demands;
 use crate::pod::limits;
-use crate::testing::World;
+use crate::testing::Cluster;
 
 const PULLED: &str = "/validate--v1-pod-alwayspullimages";
 
@@ -22,14 +22,14 @@ fn with_images(images: &[&str]) -> Value {
 #[test]
 fn a_change_that_brings_no_new_image_is_left_alone_and_one_that_does_says_what_to_do() {
     // Rows 5 and 6 of 4.1.
-    let world = World::from_objects(&[plugin("a", json!({"plugin": "AlwaysPullImages"})), namespace(json!({}))]);
+    let cluster = Cluster::from_objects(&[plugin("a", json!({"plugin": "AlwaysPullImages"})), namespace(json!({}))]);
     let old = with_images(&["image", "other"]);
     let mut annotated = old.clone();
     annotated["metadata"]["annotations"] = json!({"a": "b"});
     for (new, is_allowed) in
         [(annotated, true), (with_images(&["other", "image"]), true), (with_images(&["image2", "other"]), false)]
     {
-        let reply = update(&world, PULLED, "", &old, &new);
+        let reply = update(&cluster, PULLED, "", &old, &new);
         assert_eq!(reply.decision == Decision::Allowed, is_allowed, "{new}");
         if !is_allowed {
             assert!(reply.message.contains("spec.containers[0].imagePullPolicy: Unsupported value: \"IfNotPresent\""));
@@ -50,17 +50,17 @@ fn ephemeral_containers_are_covered_where_so_configured() {
     ];
     for covers in [true, false] {
         let section = json!({"includeEphemeralContainers": covers});
-        let world = World::from_objects(&[
+        let cluster = Cluster::from_objects(&[
             plugin("a", json!({"plugin": "AlwaysPullImages", "alwaysPullImages": section})),
             namespace(json!({})),
         ]);
         let [changed, judged] =
-            paths.map(|path| update(&world, path, "ephemeralcontainers", &old, &with("IfNotPresent")));
+            paths.map(|path| update(&cluster, path, "ephemeralcontainers", &old, &with("IfNotPresent")));
         assert_eq!((changed.decision == Decision::Patched, judged.decision == Decision::Denied), (covers, covers));
         assert_eq!(changed.pod["spec"]["ephemeralContainers"][0]["imagePullPolicy"] == "Always", covers);
-        let kept = update(&world, paths[1], "ephemeralcontainers", &with("IfNotPresent"), &with("IfNotPresent"));
+        let kept = update(&cluster, paths[1], "ephemeralcontainers", &with("IfNotPresent"), &with("IfNotPresent"));
         assert_eq!(kept.decision, Decision::Allowed, "one that was there before stays as it is");
-        let names: Vec<String> = demands(&world.snapshot).into_iter().map(|demand| demand.name).collect();
+        let names: Vec<String> = demands(&cluster.snapshot).into_iter().map(|demand| demand.name).collect();
         assert_eq!(names.iter().any(|name| name.starts_with("alwayspullimages-ephemeral")), covers);
     }
 }
@@ -71,45 +71,45 @@ fn tolerations_of_a_changed_pod_are_only_added_to_and_judged() {
     let key = |key: &str| json!({"key": key, "operator": "Exists"});
     let pressure = json!({"key": "node.kubernetes.io/memory-pressure", "operator": "Exists", "effect": "NoSchedule"});
     let section = json!({"default": [key("given")], "whitelist": [key("a"), key("given")]});
-    let world = World::from_objects(&[
+    let cluster = Cluster::from_objects(&[
         plugin("t", json!({"plugin": "PodTolerationRestriction", "podTolerationRestriction": section})),
         namespace(json!({})),
     ]);
     let [mutate, validate] = ["/mutate--v1-pod-podtolerationrestriction", "/validate--v1-pod-podtolerationrestriction"];
     let old = pod(json!({"tolerations": [key("a")]}));
-    let same = update(&world, mutate, "", &old, &old);
+    let same = update(&cluster, mutate, "", &old, &old);
     assert_eq!((same.decision, same.patch), (Decision::Allowed, None), "the default is for new pods");
     let burstable = pod(json!({"tolerations": [key("a"), key("a")], "resources": {"requests": {"memory": "1"}}}));
-    let changed = update(&world, mutate, "", &old, &burstable);
+    let changed = update(&cluster, mutate, "", &old, &burstable);
     assert_eq!(changed.pod["spec"]["tolerations"], json!([key("a"), key("a"), pressure]));
-    assert_eq!(update(&world, validate, "", &old, &changed.pod).decision, Decision::Allowed);
+    assert_eq!(update(&cluster, validate, "", &old, &changed.pod).decision, Decision::Allowed);
     let more = pod(json!({"tolerations": [key("a"), key("b")]}));
-    assert!(update(&world, validate, "", &old, &more).message.contains("conflict with its cluster whitelist"));
+    assert!(update(&cluster, validate, "", &old, &more).message.contains("conflict with its cluster whitelist"));
     let mut leaving = old.clone();
     leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
-    assert_eq!(update(&world, validate, "", &leaving, &more).decision, Decision::Allowed);
+    assert_eq!(update(&cluster, validate, "", &leaving, &more).decision, Decision::Allowed);
 }
 
 #[test]
 fn extended_resources_and_topology_of_changed_pods_are_seen_to() {
-    let world = World::from_objects(&[
+    let cluster = Cluster::from_objects(&[
         plugin("e", json!({"plugin": "ExtendedResourceToleration"})),
         plugin("l", json!({"plugin": "LimitPodHardAntiAffinityTopology"})),
         namespace(json!({})),
     ]);
     let asks = pod(json!({"initContainers": [{"name": "i", "image": "i", "resources": {"requests": {"a.com/b": 1}}}]}));
-    let changed = update(&world, "/mutate--v1-pod-extendedresourcetoleration", "", &pod(json!({})), &asks);
+    let changed = update(&cluster, "/mutate--v1-pod-extendedresourcetoleration", "", &pod(json!({})), &asks);
     assert_eq!(changed.pod["spec"]["tolerations"][0]["key"], "a.com/b");
     let terms = json!({"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]});
     let apart = pod(json!({"affinity": {"podAntiAffinity": terms}}));
-    let judged = update(&world, "/validate--v1-pod-limitpodhardantiaffinitytopology", "", &pod(json!({})), &apart);
+    let judged = update(&cluster, "/validate--v1-pod-limitpodhardantiaffinitytopology", "", &pod(json!({})), &apart);
     assert_eq!((judged.decision, judged.code), (Decision::Denied, Some(403)));
 }
 
 #[test]
 fn more_tolerations_than_a_pod_may_have_are_refused_and_not_added() {
-    let world =
-        World::from_objects(&[plugin("e", json!({"plugin": "ExtendedResourceToleration"})), namespace(json!({}))]);
+    let cluster =
+        Cluster::from_objects(&[plugin("e", json!({"plugin": "ExtendedResourceToleration"})), namespace(json!({}))]);
     let asking = |count: usize| {
         let names: Vec<String> = (0..count).map(|at| format!("a.com/{at}")).collect();
         let container = |names: &[String]| {
@@ -120,7 +120,7 @@ fn more_tolerations_than_a_pod_may_have_are_refused_and_not_added() {
     };
     for (count, code) in [(limits::TOLERATIONS, None), (limits::TOLERATIONS + 1, Some(422))] {
         let path = "/mutate--v1-pod-extendedresourcetoleration";
-        for reply in [world.mutate(&asking(count)), update(&world, path, "", &pod(json!({})), &asking(count))] {
+        for reply in [cluster.mutate(&asking(count)), update(&cluster, path, "", &pod(json!({})), &asking(count))] {
             assert_eq!(reply.code, code, "{}", reply.message);
             let added = reply.pod["spec"]["tolerations"].as_array().map_or(0, Vec::len);
             assert_eq!(added, if code.is_none() { count } else { 0 });
@@ -131,8 +131,8 @@ fn more_tolerations_than_a_pod_may_have_are_refused_and_not_added() {
 #[test]
 fn each_plugin_needs_its_own_entries_and_one_that_is_off_needs_none() {
     let names = |name: &str, spec: Value| -> Vec<String> {
-        let world = World::from_objects(&[plugin(name, spec)]);
-        demands(&world.snapshot).into_iter().map(|demand| demand.name).collect()
+        let cluster = Cluster::from_objects(&[plugin(name, spec)]);
+        demands(&cluster.snapshot).into_iter().map(|demand| demand.name).collect()
     };
     assert_eq!(names("p", json!({"plugin": "PodNodeSelector"})), [""; 0]);
     let both = ["podtolerationrestriction.policy.outrider.dev"; 2];
@@ -202,8 +202,8 @@ fn a_plugin_that_does_not_enforce_changes_and_refuses_no_update_and_says_what_it
         for (mode, warnings) in [("Warn", 1), ("Audit", 0)] {
             let mut object = section.clone();
             json_patch::merge(&mut object, &json!({"plugin": plugin_name, "mode": mode}));
-            let world = World::from_objects(&[plugin("a", object), namespace(json!({}))]);
-            let reply = update(&world, path, sub, &pod(json!({})), &pod(spec.clone()));
+            let cluster = Cluster::from_objects(&[plugin("a", object), namespace(json!({}))]);
+            let reply = update(&cluster, path, sub, &pod(json!({})), &pod(spec.clone()));
             assert_eq!((reply.decision, &reply.patch), (Decision::Allowed, &None), "{plugin_name} {mode} {path}");
             assert_eq!(reply.audit["plugins"], format!("a={code}"), "{plugin_name} {mode} {path}");
             assert_eq!(reply.warnings.len(), warnings, "{plugin_name} {mode} {path}: {:?}", reply.warnings);

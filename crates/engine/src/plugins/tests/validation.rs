@@ -269,10 +269,10 @@ fn more_default_tolerations_than_may_be_written_count_where_they_are_stored() {
     let ask = |old: Option<&Value>, new: &Value| {
         let body = serde_json::to_vec(&crate::testing::review("", new)).unwrap();
         let review = Review::<Value>::parse(&body).unwrap();
-        let (mut findings, world) = (Findings::default(), Snapshot::default());
+        let (mut findings, cluster) = (Findings::default(), Snapshot::default());
         match old {
-            Some(old) => AdmissionPluginValidation.update(new, old, &review.request, &world, &mut findings),
-            None => AdmissionPluginValidation.create(new, &review.request, &world, &mut findings),
+            Some(old) => AdmissionPluginValidation.update(new, old, &review.request, &cluster, &mut findings),
+            None => AdmissionPluginValidation.create(new, &review.request, &cluster, &mut findings),
         }
         if findings.errors.is_empty() { String::new() } else { findings.errors.to_string() }
     };
@@ -327,11 +327,11 @@ fn labels_of_nodes_by_which_a_must_selects_are_warned_of() {
     ] {
         let section = json!({"nodeLabels": ["zone", "rack"], "target": target});
         let object = plugin("t", json!({"plugin": "PodTopologyLabels", "podTopologyLabels": section}));
-        let world = crate::testing::World::from_objects(std::slice::from_ref(&set));
+        let cluster = crate::testing::Cluster::from_objects(std::slice::from_ref(&set));
         let body = serde_json::to_vec(&crate::testing::review("", &object)).unwrap();
         let review = Review::<Value>::parse(&body).unwrap();
         let mut findings = Findings::default();
-        AdmissionPluginValidation.create(&object, &review.request, &world.snapshot, &mut findings);
+        AdmissionPluginValidation.create(&object, &review.request, &cluster.snapshot, &mut findings);
         let says = "SidecarSet \"mesh\" (spec.optOut: Denied) selects pods by the label \"rack\"";
         assert_eq!(
             findings.warnings.iter().any(|warning| warning.starts_with(says)),

@@ -11,7 +11,7 @@ use super::{Containers, Update};
 use crate::pod::select::{Fitted, Selected, Selection, fitted, injection};
 use crate::pod::view::PodView;
 use crate::sidecarset::compiled::{CompiledSet, Piece};
-use crate::sidecarset::injection::{Amounts, INJECTED_ANNOTATION, Injection};
+use crate::sidecarset::injection::{AmountsSource, INJECTED_ANNOTATION, Injection};
 use crate::sidecarset::mark::is_marked;
 use crate::snapshot::Snapshot;
 use crate::snapshot::pinned::PinnedForm;
@@ -121,7 +121,8 @@ impl Update<'_, '_> {
         // sets are not the pod's own.
         let before = |(name, asked): (&&'a str, &Asked)| (asked.sizes != Sizes::Computed).then_some(*name);
         let resized = asked.iter().filter(|(_, asked)| asked.sizes == Sizes::Resized).map(|(name, _)| *name).collect();
-        let amounts = Amounts::Kept { before: self.old, sets: asked.iter().filter_map(before).collect(), resized };
+        let amounts =
+            AmountsSource::Kept { before: self.old, sets: asked.iter().filter_map(before).collect(), resized };
         let Fitted { sets, selections, .. } = fitted(pod, self.request.body, selected, amounts, self.snapshot);
         let injection = injection(pod, self.request.body, &sets, &selections);
         let mut faults = Faults::new();

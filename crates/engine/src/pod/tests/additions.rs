@@ -4,7 +4,7 @@ use admission::{Decision, Reason};
 use serde_json::{Value, json};
 
 use crate::reasons;
-use crate::testing::{World, compile, pod, set};
+use crate::testing::{Cluster, compile, pod, set};
 
 #[test]
 fn injected_containers_are_marked_once() {
@@ -21,8 +21,8 @@ fn injected_containers_are_marked_once() {
     ] {
         let container = json!({"name": "log", "image": "l:1", "env": env});
         for list in ["containers", "initContainers"] {
-            let world = World::from_objects(&[set("s", json!({"containers": null, list: [container]}))]);
-            let reply = world.mutate(&pod(json!({})));
+            let cluster = Cluster::from_objects(&[set("s", json!({"containers": null, list: [container]}))]);
+            let reply = cluster.mutate(&pod(json!({})));
             assert_eq!(reply.pod["spec"][list][0]["env"], expected, "{list} {env}");
         }
     }
@@ -35,7 +35,7 @@ fn fields_that_steer_injection_do_not_reach_the_pod() {
         "shareVolumePolicy": {"type": "disabled"}, "shareVolumeDevicePolicy": {"type": "disabled"}, "transferEnv": [],
         "resourcesPolicy": null,
     });
-    let reply = World::from_objects(&[set("s", json!({"containers": [container]}))]).mutate(&pod(json!({})));
+    let reply = Cluster::from_objects(&[set("s", json!({"containers": [container]}))]).mutate(&pod(json!({})));
     assert_eq!(
         reply.pod["spec"]["containers"][1],
         json!({"name": "log", "image": "l:1", "env": [{"name": "IS_INJECTED", "value": "true"}]})
@@ -53,12 +53,12 @@ fn case_40_pull_secrets_are_added_once_behind_the_pods_own() {
         (json!([]), secrets(&["s0"]), &["s0"]),
         (secrets(&["s3"]), json!(null), &["s3"]),
     ] {
-        let world = World::from_objects(&[
+        let cluster = Cluster::from_objects(&[
             set("a", json!({"imagePullSecrets": of_set})),
             // Another set with the same secrets adds nothing to them.
             set("b", json!({"imagePullSecrets": of_set})),
         ]);
-        let reply = world.mutate(&pod(json!({"imagePullSecrets": own})));
+        let reply = cluster.mutate(&pod(json!({"imagePullSecrets": own})));
         assert_eq!(reply.names("imagePullSecrets"), expected, "{own} {of_set}");
     }
 }
@@ -69,10 +69,10 @@ fn null_and_absent_and_empty_are_the_same() {
     let container = json!({"name": "log", "image": "l:1", "volumeMounts": [{"name": "v", "mountPath": "/v"}]});
     let init = json!({"name": "init", "image": "l:1"});
     let spec = json!({"containers": [container], "initContainers": [init], "volumes": volume, "imagePullSecrets": [{"name": "p"}]});
-    let world = World::from_objects(&[set("s", spec)]);
+    let cluster = Cluster::from_objects(&[set("s", spec)]);
     let own = json!([{"name": "app", "image": "a"}]);
     let bare = json!({"metadata": {"name": "p", "labels": {"app": "web"}}, "spec": {"containers": own}});
-    let expected = world.mutate(&bare).pod;
+    let expected = cluster.mutate(&bare).pod;
     assert_eq!(expected["spec"]["initContainers"][0]["name"], "init");
     for empty in [json!(null), json!([])] {
         let mut pod = bare.clone();
@@ -80,33 +80,33 @@ fn null_and_absent_and_empty_are_the_same() {
             pod["spec"][list] = empty.clone();
         }
         pod["metadata"]["annotations"] = if empty.is_null() { Value::Null } else { json!({}) };
-        assert_eq!(world.mutate(&pod).pod, expected, "{empty}");
+        assert_eq!(cluster.mutate(&pod).pod, expected, "{empty}");
     }
 }
 
 /// With a sidecar alone it would be a pod that the API server accepts.
 #[test]
 fn a_pod_without_containers_is_left_as_it_is_however_that_is_written() {
-    let world = World::from_objects(&[set("s", json!({}))]);
+    let cluster = Cluster::from_objects(&[set("s", json!({}))]);
     let metadata = json!({"name": "p", "labels": {"app": "web"}});
     for spec in [json!(null), json!({}), json!({"containers": null}), json!({"containers": []})] {
-        let reply = world.mutate(&json!({"metadata": metadata, "spec": spec}));
+        let reply = cluster.mutate(&json!({"metadata": metadata, "spec": spec}));
         assert_eq!((reply.reason, reply.patch.is_none()), (Reason::INVALID, true), "{spec}");
     }
-    assert!(world.mutate(&json!({"metadata": metadata})).patch.is_none());
+    assert!(cluster.mutate(&json!({"metadata": metadata})).patch.is_none());
 }
 
 #[test]
 fn a_pod_without_metadata_gets_the_metadata_it_needs() {
     let everywhere = json!({"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "Exists"}]});
     let spec = json!({"selector": {"matchLabels": null}, "namespaceSelector": everywhere});
-    let world = World::from_objects(&[set("s", spec)]);
+    let cluster = Cluster::from_objects(&[set("s", spec)]);
     let own = json!({"containers": [{"name": "app", "image": "a"}]});
     for pod in [json!({"spec": own}), json!({"metadata": null, "spec": own}), json!({"metadata": {}, "spec": own})] {
-        let reply = world.mutate(&pod);
+        let reply = cluster.mutate(&pod);
         assert_eq!(reply.names("containers"), ["s", "app"], "{pod}");
         assert_eq!(reply.record()["s"]["containers"], json!(["s"]), "{pod}");
-        assert_eq!(world.mutate(&reply.pod).decision, Decision::Allowed, "{pod}");
+        assert_eq!(cluster.mutate(&reply.pod).decision, Decision::Allowed, "{pod}");
     }
 }
 
@@ -117,7 +117,7 @@ fn the_record_names_what_was_added_and_keeps_what_others_wrote() {
     let object = set("s", spec);
     let mut pod = pod(json!({}));
     pod["metadata"]["annotations"] = json!({"own/key~": "x", "outrider.dev/injected": r#"{"gone":{"hash": "v1:0"}}"#});
-    let reply = World::from_objects(std::slice::from_ref(&object)).mutate(&pod);
+    let reply = Cluster::from_objects(std::slice::from_ref(&object)).mutate(&pod);
     let hash = compile(&object).hash;
     let digits = hash.strip_prefix("v1:").unwrap();
     assert_eq!(
@@ -138,26 +138,26 @@ fn the_record_names_what_was_added_and_keeps_what_others_wrote() {
 #[test]
 fn case_50_the_record_names_the_sets_that_select_the_pod_and_no_other() {
     let elsewhere = json!({"selector": {"matchLabels": {"app": "db"}}});
-    let world = World::from_objects(&[
+    let cluster = Cluster::from_objects(&[
         set("sidecarset1", json!({})),
         set("sidecarset2", elsewhere),
         set("sidecarset3", json!({})),
     ]);
-    let reply = world.mutate(&pod(json!({})));
+    let reply = cluster.mutate(&pod(json!({})));
     let record = reply.record();
     assert_eq!(record.as_object().unwrap().keys().collect::<Vec<_>>(), ["sidecarset1", "sidecarset3"]);
     for name in ["sidecarset1", "sidecarset3"] {
-        assert_eq!(record[name]["hash"], world.snapshot.sets.get(name).unwrap().hash.as_str(), "{name}");
+        assert_eq!(record[name]["hash"], cluster.snapshot.sets.get(name).unwrap().hash.as_str(), "{name}");
     }
     assert_eq!(reply.audit["sets"], "sidecarset1,sidecarset3");
 }
 
 #[test]
 fn sets_without_containers_change_nothing_that_they_do_not_hold() {
-    let bare = World::from_objects(&[set("s", json!({"containers": null}))]).mutate(&pod(json!({})));
+    let bare = Cluster::from_objects(&[set("s", json!({"containers": null}))]).mutate(&pod(json!({})));
     assert_eq!(bare.decision, Decision::Allowed);
-    let world = World::from_objects(&[set("s", json!({"containers": [], "imagePullSecrets": [{"name": "p"}]}))]);
-    let first = world.mutate(&pod(json!({})));
+    let cluster = Cluster::from_objects(&[set("s", json!({"containers": [], "imagePullSecrets": [{"name": "p"}]}))]);
+    let first = cluster.mutate(&pod(json!({})));
     assert_eq!((first.reason, first.names("imagePullSecrets")), (reasons::INJECTED, vec!["p"]));
-    assert_eq!(world.mutate(&first.pod).decision, Decision::Allowed);
+    assert_eq!(cluster.mutate(&first.pod).decision, Decision::Allowed);
 }

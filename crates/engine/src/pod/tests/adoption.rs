@@ -4,7 +4,7 @@ use admission::Decision;
 use serde_json::{Value, json};
 
 use crate::reasons;
-use crate::testing::{World, pod, set};
+use crate::testing::{Cluster, pod, set};
 
 fn log(more: Value) -> Value {
     let mut spec = json!({
@@ -25,7 +25,7 @@ fn with_image(image: &str) -> Value {
 }
 
 fn carrying(set: &Value) -> Value {
-    World::from_objects(std::slice::from_ref(set)).mutate(&pod(json!({}))).pod
+    Cluster::from_objects(std::slice::from_ref(set)).mutate(&pod(json!({}))).pod
 }
 
 fn without_annotations(mut pod: Value) -> Value {
@@ -36,30 +36,30 @@ fn without_annotations(mut pod: Value) -> Value {
 #[test]
 fn a_copy_without_its_record_is_the_sets_and_gets_the_record_again() {
     for more in [json!({}), json!({"optOut": "Denied"})] {
-        let world = World::from_objects(&[log(more)]);
-        let injected = world.mutate(&pod(json!({})));
-        let reply = world.mutate(&without_annotations(injected.pod.clone()));
+        let cluster = Cluster::from_objects(&[log(more)]);
+        let injected = cluster.mutate(&pod(json!({})));
+        let reply = cluster.mutate(&without_annotations(injected.pod.clone()));
         assert_eq!((reply.decision, reply.reason), (Decision::Patched, reasons::ALREADY_INJECTED), "{}", reply.message);
         assert_eq!((reply.record(), &reply.pod["spec"]), (injected.record(), &injected.pod["spec"]));
-        assert!(world.mutate(&reply.pod).patch.is_none());
-        assert_eq!(world.validate(&reply.pod).decision, Decision::Allowed);
+        assert!(cluster.mutate(&reply.pod).patch.is_none());
+        assert_eq!(cluster.validate(&reply.pod).decision, Decision::Allowed);
     }
 }
 
 #[test]
 fn what_is_missing_of_an_adopted_set_is_added() {
     let two = set("s", json!({"containers": [{"name": "a", "image": "a:1"}, {"name": "b", "image": "b:1"}]}));
-    let world = World::from_objects(&[two]);
-    let injected = world.mutate(&pod(json!({})));
+    let cluster = Cluster::from_objects(&[two]);
+    let injected = cluster.mutate(&pod(json!({})));
     let mut copy = without_annotations(injected.pod.clone());
     copy["spec"]["containers"].as_array_mut().unwrap().remove(0);
-    let reply = world.mutate(&copy);
+    let reply = cluster.mutate(&copy);
     assert_eq!((reply.reason, reply.record()), (reasons::INJECTED, injected.record()));
 }
 
 #[test]
 fn a_container_that_is_not_the_sets_is_not_adopted() {
-    let world = World::from_objects(&[log(json!({}))]);
+    let cluster = Cluster::from_objects(&[log(json!({}))]);
     let copy = without_annotations(carrying(&log(json!({}))));
     for (pointer, value) in [
         ("/spec/containers/0/image", json!("log:2")),
@@ -71,13 +71,13 @@ fn a_container_that_is_not_the_sets_is_not_adopted() {
         let operations: json_patch::Patch =
             serde_json::from_value(json!([{"op": "add", "path": pointer, "value": value}])).unwrap();
         json_patch::patch(&mut pod, &operations).unwrap();
-        let reply = world.mutate(&pod);
+        let reply = cluster.mutate(&pod);
         let reason = if pointer.contains("volumes") { reasons::VOLUME_CLASH } else { reasons::CONTAINER_CLASH };
         assert_eq!((reply.decision, reply.reason), (Decision::Denied, reason), "{pointer}");
     }
     let mut pod = copy;
     pod["spec"]["containers"][0]["env"][0]["value"] = json!("debug");
-    let message = world.mutate(&pod).message;
+    let message = cluster.mutate(&pod).message;
     assert!(
         message.contains("the pod's own container \"log\" (image \"log:1\"), which differs in env[LEVEL]"),
         "{message}"
@@ -86,28 +86,28 @@ fn a_container_that_is_not_the_sets_is_not_adopted() {
 
 #[test]
 fn an_older_form_is_told_of_and_left_as_it_is() {
-    let world = World::from_objects(&[with_image("log:2")]);
+    let cluster = Cluster::from_objects(&[with_image("log:2")]);
     let old = carrying(&with_image("log:1"));
-    let reply = world.mutate(&old);
+    let reply = cluster.mutate(&old);
     assert_eq!((reply.decision, reply.reason, reply.patch), (Decision::Allowed, reasons::OUTDATED, None));
     let warning = "Outdated: the pod carries another form of SidecarSet \"log\" than the current one: container \"log\" differs in \
                    image; it is left as it is";
     assert_eq!(reply.warnings, [warning]);
-    let reply = world.validate(&old);
+    let reply = cluster.validate(&old);
     assert_eq!((reply.decision, reply.reason), (Decision::Allowed, reasons::OUTDATED));
     assert_eq!(reply.warnings, [warning]);
 }
 
 #[test]
 fn a_changed_container_of_the_current_form_is_not_recorded_as_current() {
-    let world = World::from_objects(&[log(json!({}))]);
+    let cluster = Cluster::from_objects(&[log(json!({}))]);
     let mut changed = carrying(&log(json!({})));
     changed["spec"]["containers"][0]["image"] = json!("log:0");
-    let reply = world.mutate(&changed);
+    let reply = cluster.mutate(&changed);
     assert_eq!((reply.decision, reply.reason), (Decision::Patched, reasons::OUTDATED));
     assert_eq!(reply.record(), json!({"log": {"containers": ["log"], "initContainers": []}}));
     assert_eq!(reply.pod["spec"], changed["spec"]);
-    let again = world.mutate(&reply.pod);
+    let again = cluster.mutate(&reply.pod);
     assert_eq!((again.reason, again.patch), (reasons::OUTDATED, None));
 }
 
@@ -125,7 +125,7 @@ fn a_record_is_of_one_form() {
         (&grown, &old, "container \"more\" is missing"),
         (&shrunk, &carrying(&grown), "the set has no container \"log\" any more"),
     ] {
-        let reply = World::from_objects(std::slice::from_ref(set)).mutate(old);
+        let reply = Cluster::from_objects(std::slice::from_ref(set)).mutate(old);
         assert_eq!((reply.reason, &reply.pod), (reasons::OUTDATED, old), "{differing}");
         assert!(reply.warnings[0].contains(differing), "{:?}", reply.warnings);
     }
@@ -133,12 +133,12 @@ fn a_record_is_of_one_form() {
 
 #[test]
 fn a_record_of_an_older_form_is_renewed_where_the_containers_are_the_current_ones() {
-    let world = World::from_objects(&[log(json!({}))]);
-    let injected = world.mutate(&pod(json!({})));
+    let cluster = Cluster::from_objects(&[log(json!({}))]);
+    let injected = cluster.mutate(&pod(json!({})));
     let mut stale = injected.pod.clone();
     stale["metadata"]["annotations"]["outrider.dev/injected"] =
         json!(r#"{"log":{"hash":"v1:0","containers":["log"]}}"#);
-    let reply = world.mutate(&stale);
+    let reply = cluster.mutate(&stale);
     assert_eq!((reply.reason, reply.record()), (reasons::ALREADY_INJECTED, injected.record()));
 }
 
@@ -149,9 +149,9 @@ fn a_must_accepts_no_older_form() {
         set["spec"]["optOut"] = json!("Denied");
         set
     };
-    let world = World::from_objects(&[must("log:2")]);
+    let cluster = Cluster::from_objects(&[must("log:2")]);
     let old = carrying(&must("log:1"));
-    for reply in [world.mutate(&old), world.validate(&old)] {
+    for reply in [cluster.mutate(&old), cluster.validate(&old)] {
         assert_eq!(reply.decision, Decision::Denied);
         assert!(
             reply
@@ -161,14 +161,14 @@ fn a_must_accepts_no_older_form() {
     }
     // Recorded, of an older form, and nothing of the current one.
     let renamed = set("log", json!({"optOut": "Denied", "containers": [{"name": "logger", "image": "log:2"}]}));
-    let reply = World::from_objects(&[renamed]).mutate(&old);
+    let reply = Cluster::from_objects(&[renamed]).mutate(&old);
     assert_eq!((reply.decision, reply.reason), (Decision::Denied, reasons::CONTAINER_CLASH));
 }
 
 #[test]
 fn a_pod_that_openkruise_injected_in_part_gets_no_second_form() {
     let two = set("s", json!({"containers": [{"name": "a", "image": "a:2"}, {"name": "b", "image": "b:2"}]}));
-    let world = World::from_objects(&[two]);
+    let cluster = Cluster::from_objects(&[two]);
     let claimed = |image: &str| {
         let mut pod = pod(json!({"containers": [
             {"name": "app", "image": "a"}, {"name": "a", "image": image, "env": [{"name": "IS_INJECTED", "value": "true"}]},
@@ -176,9 +176,9 @@ fn a_pod_that_openkruise_injected_in_part_gets_no_second_form() {
         pod["metadata"]["annotations"] = json!({"kruise.io/sidecarset-injected-list": "s"});
         pod
     };
-    let reply = world.mutate(&claimed("a:1"));
+    let reply = cluster.mutate(&claimed("a:1"));
     assert_eq!((reply.reason, reply.patch), (reasons::INJECTED_BY_OPENKRUISE, None));
-    assert_eq!(world.mutate(&claimed("a:2")).names("containers"), ["b", "app", "a"]);
+    assert_eq!(cluster.mutate(&claimed("a:2")).names("containers"), ["b", "app", "a"]);
 }
 
 #[test]
@@ -186,8 +186,9 @@ fn kubectl_keeps_to_the_pods_own_container_behind_one_of_a_set() {
     const KEY: &str = "kubectl.kubernetes.io/default-container";
     let own = json!({"containers": [{"name": "main", "image": "m"}, {"name": "helper", "image": "h"}]});
     let after = json!({"containers": [{"name": "log", "image": "log:1", "podInjectPolicy": "AfterAppContainer"}]});
-    let chosen =
-        |sets: &[Value], pod: &Value| World::from_objects(sets).mutate(pod).pod["metadata"]["annotations"][KEY].clone();
+    let chosen = |sets: &[Value], pod: &Value| {
+        Cluster::from_objects(sets).mutate(pod).pod["metadata"]["annotations"][KEY].clone()
+    };
     assert_eq!(chosen(&[log(json!({}))], &pod(own.clone())), "main");
     assert_eq!(chosen(&[set("log", after)], &pod(own.clone())), json!(null));
     let mut named = pod(own);

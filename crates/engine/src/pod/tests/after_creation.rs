@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 
 use crate::pod::after_creation::demands;
 use crate::reasons;
-use crate::testing::{Reply, World, pod, review, set};
+use crate::testing::{Cluster, Reply, pod, review, set};
 
 const PATH: &str = "/validate--v1-pod-update";
 
-fn must() -> World {
-    World::from_objects(&[set("log", json!({"optOut": "Denied"}))])
+fn must() -> Cluster {
+    Cluster::from_objects(&[set("log", json!({"optOut": "Denied"}))])
 }
 
 /// A pod as the must made it.
@@ -33,7 +33,7 @@ fn container(pod: &Value, of_set: bool) -> usize {
 
 #[test]
 fn the_entry_exists_only_while_there_is_a_must() {
-    let of = |sets: &[Value]| demands(&World::from_objects(sets).snapshot).len();
+    let of = |sets: &[Value]| demands(&Cluster::from_objects(sets).snapshot).len();
     assert_eq!(of(&[]), 0);
     assert_eq!(of(&[set("log", json!({}))]), 0);
     assert_eq!(of(&[set("log", json!({"optOut": "Denied"}))]), 1);
@@ -148,10 +148,10 @@ fn what_of_a_must_depends_on_the_pod_is_no_other_form_of_it() {
             "optOut": "Denied", "containers": [container], "allowedChanges": {"fields": ["readinessProbe"]},
         }),
     )];
-    let world = World::from_objects(&sets);
+    let cluster = Cluster::from_objects(&sets);
     let mut pod = pod(json!({}));
     pod["spec"]["containers"][0]["env"] = json!([{"name": "TZ", "value": "Europe/Berlin"}]);
-    let old = world.mutate(&pod).pod;
+    let old = cluster.mutate(&pod).pod;
     let of_set = self::container(&old, true);
     assert!(old["spec"]["containers"][of_set]["env"].as_array().unwrap().iter().any(|env| env["name"] == "TZ"));
     let ask = |field: &str, value: Value| {
@@ -160,7 +160,7 @@ fn what_of_a_must_depends_on_the_pod_is_no_other_form_of_it() {
         let mut review = review("shop", &new);
         review["request"]["operation"] = "UPDATE".into();
         review["request"]["oldObject"] = old.clone();
-        world.ask(PATH, &review).unwrap().decision
+        cluster.ask(PATH, &review).unwrap().decision
     };
     assert_eq!(ask("readinessProbe", json!({"exec": {"command": ["true"]}})), Decision::Allowed);
     assert_eq!(ask("image", json!("evil:1")), Decision::Denied);
@@ -173,10 +173,10 @@ fn a_must_that_depends_on_the_pod_leaves_nothing_open_when_the_pod_changes_what_
     });
     let container = json!({"name": "log", "image": "log:1", "resourcesPolicy": policy});
     let spec = json!({"optOut": "Denied", "jobPods": "Skip", "containers": [container]});
-    let world = World::from_objects(&[set("log", spec)]);
+    let cluster = Cluster::from_objects(&[set("log", spec)]);
     let mut pod = pod(json!({}));
     pod["spec"]["containers"][0]["resources"] = json!({"limits": {"memory": "1Gi"}});
-    let carrying = world.mutate(&pod).pod;
+    let carrying = cluster.mutate(&pod).pod;
     let [of_set, of_pod] = [true, false].map(|of_set| self::container(&carrying, of_set));
     assert_eq!(carrying["spec"]["containers"][of_set]["resources"]["limits"]["memory"], "512Mi");
     let resized = |old: &Value, container: usize| {
@@ -188,7 +188,7 @@ fn a_must_that_depends_on_the_pod_leaves_nothing_open_when_the_pod_changes_what_
             &mut review,
             &json!({"request": {"operation": "UPDATE", "subResource": "resize", "oldObject": old}}),
         );
-        world.ask(PATH, &review).unwrap()
+        cluster.ask(PATH, &review).unwrap()
     };
     assert_eq!(resized(&carrying, of_set).decision, Decision::Denied);
     // Annotations and owners may be changed without a webhook. No set lets this pod ask for anything, and it is unknown
@@ -236,7 +236,7 @@ fn containers_of_other_sets_are_not_the_pods_own_when_a_must_is_updated() {
     let other = set("other", json!({"containers": [{"name": "other", "image": "o:1", "resources": limits}]}));
     let mut pod = pod(json!({}));
     pod["spec"]["containers"][0]["resources"] = limits;
-    let old = World::from_objects(&[must("log:1"), other.clone()]).mutate(&pod).pod;
+    let old = Cluster::from_objects(&[must("log:1"), other.clone()]).mutate(&pod).pod;
     let containers = old["spec"]["containers"].as_array().unwrap();
     let at = containers.iter().position(|container| container["name"] == "log").unwrap();
     assert_eq!(old["spec"]["containers"][at]["resources"]["limits"]["memory"], "512Mi");
@@ -244,6 +244,6 @@ fn containers_of_other_sets_are_not_the_pods_own_when_a_must_is_updated() {
     new["spec"]["containers"][at]["image"] = "log:2".into();
     let mut review = review("shop", &new);
     json_patch::merge(&mut review, &json!({"request": {"operation": "UPDATE", "oldObject": old}}));
-    let reply = World::from_objects(&[must("log:2"), other]).ask(PATH, &review).unwrap();
+    let reply = Cluster::from_objects(&[must("log:2"), other]).ask(PATH, &review).unwrap();
     assert_eq!(reply.decision, Decision::Allowed, "as a rollout does: {}", reply.message);
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::canary::canary;
 use super::revisions::{form, pinned, revision};
-use crate::testing::{Reply, World, pod, review, set};
+use crate::testing::{Cluster, Reply, pod, review, set};
 
 /// What becomes of the older form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,13 +40,13 @@ impl Forms {
         form(&[self.current], 2, more)
     }
 
-    fn world(&self, pin: Pin) -> World {
+    fn cluster(&self, pin: Pin) -> Cluster {
         let selector = json!({"selector": {"matchLabels": {"app": "web"}}});
         let update = if pin == Pin::Released { selector } else { json!({}) };
         let mut objects = vec![self.current(pinned("Always", update))];
         let older = form(&[self.older], 1, json!({}));
         objects.extend((pin != Pin::Missing).then(|| revision(&older, "s", "old")));
-        World::from_objects(&objects)
+        Cluster::from_objects(&objects)
     }
 
     /// The pod, with what `app` needs in front.
@@ -55,19 +55,19 @@ impl Forms {
             [json!({"name": "app", "image": "shop:1"})].into_iter().chain(own.as_array().unwrap().clone()).collect();
         let pod = pod(json!({"containers": containers}));
         match has {
-            Has::Older => self.world(Pin::Held).mutate(&pod).pod,
-            Has::Current => World::from_objects(&[self.current(json!({}))]).mutate(&pod).pod,
+            Has::Older => self.cluster(Pin::Held).mutate(&pod).pod,
+            Has::Current => Cluster::from_objects(&[self.current(json!({}))]).mutate(&pod).pod,
             Has::Nothing => pod,
         }
     }
 }
 
-fn update(world: &World, sub_resource: &str, old: &Value, new: &Value) -> Reply {
+fn update(cluster: &Cluster, sub_resource: &str, old: &Value, new: &Value) -> Reply {
     let mut review = review("shop", new);
     review["request"]["operation"] = "UPDATE".into();
     review["request"]["subResource"] = sub_resource.into();
     review["request"]["oldObject"] = old.clone();
-    world.ask("/validate--v1-pod-update", &review).unwrap()
+    cluster.ask("/validate--v1-pod-update", &review).unwrap()
 }
 
 fn with(pod: &Value, container: &str, field: &str, value: Value) -> Value {
@@ -97,7 +97,7 @@ fn check(forms: &Forms, rows: &[Row]) {
         let new = changed(&old, container, to);
         for (pin, expected) in ALL.into_iter().zip(expected) {
             let sub_resource = if *to == "resized" { "resize" } else { "" };
-            let reply = update(&forms.world(pin), sub_resource, &old, &new);
+            let reply = update(&forms.cluster(pin), sub_resource, &old, &new);
             assert_eq!(reply.decision, *expected, "{case}, {pin:?}: {}", reply.message);
         }
     }
@@ -141,7 +141,7 @@ fn a_container_that_only_the_older_form_has_may_not_become_another_and_one_of_th
 fn the_refusal_says_in_what_the_pods_form_differs_or_that_it_cannot_be_read() {
     let forms = Forms { older: "dns", current: "log" };
     let old = forms.pod(Has::Older, &json!([]));
-    let message = |pin| update(&forms.world(pin), "", &old, &changed(&old, "dns", "evil:1")).message;
+    let message = |pin| update(&forms.cluster(pin), "", &old, &changed(&old, "dns", "evil:1")).message;
     let start = "pod must carry SidecarSet \"s\" (spec.optOut: Denied), and container dns may not become another: ";
     for (pin, why) in [
         (Pin::Held, "differs from what the set injects (image \"dns:1\") in image"),
@@ -170,14 +170,14 @@ fn labels_of_a_must_are_not_lost_in_its_older_form_and_gained_only_with_a_form_t
         let pod = forms.pod(has, &own);
         let other = relabelled(&pod, "other");
         for (pin, (lost, gained)) in ALL.into_iter().zip(lost.into_iter().zip(gained)) {
-            let world = forms.world(pin);
-            assert_eq!(update(&world, "", &pod, &other).decision, lost, "{case} lost, {pin:?}");
-            assert_eq!(update(&world, "", &other, &pod).decision, gained, "{case} gained, {pin:?}");
+            let cluster = forms.cluster(pin);
+            assert_eq!(update(&cluster, "", &pod, &other).decision, lost, "{case} lost, {pin:?}");
+            assert_eq!(update(&cluster, "", &other, &pod).decision, gained, "{case} gained, {pin:?}");
         }
         let mut more = pod.clone();
         more["metadata"]["labels"]["more"] = json!("1");
         for pin in ALL {
-            assert_eq!(update(&forms.world(pin), "", &pod, &more).decision, Allowed, "{case}, {pin:?}");
+            assert_eq!(update(&forms.cluster(pin), "", &pod, &more).decision, Allowed, "{case}, {pin:?}");
         }
     }
 }
@@ -193,11 +193,11 @@ fn an_ephemeral_container_may_not_target_a_container_that_only_the_older_form_ha
         let mut new = old.clone();
         new["spec"]["ephemeralContainers"] = json!([{"name": "debug", "image": "sh", "targetContainerName": "dns"}]);
         for pin in ALL {
-            let found = update(&forms.world(pin), "ephemeralcontainers", &old, &new).decision;
+            let found = update(&forms.cluster(pin), "ephemeralcontainers", &old, &new).decision;
             assert_eq!(found, expected, "{has:?}, {pin:?}");
         }
         new["spec"]["ephemeralContainers"][0]["targetContainerName"] = json!("app");
-        assert_eq!(update(&forms.world(Pin::Missing), "ephemeralcontainers", &old, &new).decision, Allowed);
+        assert_eq!(update(&forms.cluster(Pin::Missing), "ephemeralcontainers", &old, &new).decision, Allowed);
     }
 }
 
@@ -210,14 +210,14 @@ fn a_forged_record_gives_no_pod_another_form() {
             let container = forms.older;
             for forged in [json!("{}"), json!({"s": {"hash": "v1:0", "containers": []}}).to_string().into(), record] {
                 old["metadata"]["annotations"]["outrider.dev/injected"] = forged;
-                let reply = update(&forms.world(pin), "", &old, &changed(&old, container, "evil:1"));
+                let reply = update(&forms.cluster(pin), "", &old, &changed(&old, container, "evil:1"));
                 assert_eq!(reply.decision, Denied, "{container}, {pin:?}");
             }
         }
         let mut current = forms.pod(Has::Current, &json!([]));
         let older = forms.pod(Has::Older, &json!([]));
         current["metadata"]["annotations"] = older["metadata"]["annotations"].clone();
-        let reply = update(&forms.world(Pin::Held), "", &current, &changed(&current, "log", "log:1"));
+        let reply = update(&forms.cluster(Pin::Held), "", &current, &changed(&current, "log", "log:1"));
         assert_eq!(reply.decision, Denied, "the record of the older form, and the current one in the pod");
     }
 }
@@ -233,10 +233,10 @@ fn a_pod_carries_a_must_or_its_canary_whichever_it_was_created_with() {
         canary["spec"]["containers"][0]["name"] = json!(name);
         canary
     };
-    let of_base = World::from_objects(&[base("1")]).mutate(&pod(json!({}))).pod;
+    let of_base = Cluster::from_objects(&[base("1")]).mutate(&pod(json!({}))).pod;
     for name in ["proxy", "envoy"] {
-        let of_canary = World::from_objects(&[base("1"), renamed(name)]).mutate(&pod(json!({}))).pod;
-        let world = World::from_objects(&[base("2"), renamed(name)]);
+        let of_canary = Cluster::from_objects(&[base("1"), renamed(name)]).mutate(&pod(json!({}))).pod;
+        let cluster = Cluster::from_objects(&[base("2"), renamed(name)]);
         for (case, old, container, to, expected) in [
             ("the app's image", &of_canary, "app", "shop:2", Allowed),
             ("resources of the canary's container", &of_canary, name, "resized", Allowed),
@@ -244,7 +244,7 @@ fn a_pod_carries_a_must_or_its_canary_whichever_it_was_created_with() {
             ("an image of nobody's in the base's", &of_base, "proxy", "evil:1", Denied),
             ("a rollout of the base", &of_base, "proxy", "proxy:2", Allowed),
         ] {
-            let reply = update(&world, "", old, &changed(old, container, to));
+            let reply = update(&cluster, "", old, &changed(old, container, to));
             assert_eq!(reply.decision, expected, "{case}, {name}: {}", reply.message);
         }
     }
@@ -258,13 +258,13 @@ fn a_pod_does_not_get_half_of_another_form() {
         form(names, tag, more)
     };
     let older = form(&["proxy", "dns"], 1, json!({}));
-    let world =
-        World::from_objects(&[with(&["proxy", "log"], 2, pinned("Always", json!({}))), revision(&older, "s", "old")]);
-    let mut old = world.mutate(&pod(json!({}))).pod;
+    let cluster =
+        Cluster::from_objects(&[with(&["proxy", "log"], 2, pinned("Always", json!({}))), revision(&older, "s", "old")]);
+    let mut old = cluster.mutate(&pod(json!({}))).pod;
     assert!(old["spec"]["containers"].as_array().unwrap().iter().any(|it| it["image"] == "dns:1"));
     old["metadata"]["annotations"] = json!({});
-    assert_eq!(update(&world, "", &old, &changed(&old, "proxy", "proxy:2")).decision, Denied);
-    assert_eq!(update(&world, "", &old, &changed(&old, "proxy", "resized")).decision, Allowed);
+    assert_eq!(update(&cluster, "", &old, &changed(&old, "proxy", "proxy:2")).decision, Denied);
+    assert_eq!(update(&cluster, "", &old, &changed(&old, "proxy", "resized")).decision, Allowed);
 }
 
 /// The container of a form that has fewer than another, as the other has it: the pod would lack the rest, and carry neither.
@@ -279,16 +279,16 @@ fn a_pod_does_not_get_the_part_of_another_form_that_its_own_has_names_for() {
     let both = [("proxy", "proxy:1"), ("guard", "guard:1")];
     let mut small = canary("canary", "base", json!({"optOut": "Denied"}));
     small["spec"]["containers"] = json!([{"name": "proxy", "image": "whole:2"}]);
-    let canaries = World::from_objects(&[of("base", &both, json!({})), small]);
+    let canaries = Cluster::from_objects(&[of("base", &both, json!({})), small]);
     let older = of("s", &[("proxy", "whole:2")], json!({}));
-    let pins = World::from_objects(&[of("s", &both, pinned("Always", json!({}))), revision(&older, "s", "old")]);
-    for (case, world) in [("a canary", canaries), ("an older form", pins)] {
-        let old = world.mutate(&pod(json!({}))).pod;
+    let pins = Cluster::from_objects(&[of("s", &both, pinned("Always", json!({}))), revision(&older, "s", "old")]);
+    for (case, cluster) in [("a canary", canaries), ("an older form", pins)] {
+        let old = cluster.mutate(&pod(json!({}))).pod;
         let images: Vec<&Value> = old["spec"]["containers"].as_array().unwrap().iter().map(|it| &it["image"]).collect();
         assert!(images.contains(&&json!("whole:2")) && !images.contains(&&json!("guard:1")), "{case}: {images:?}");
-        assert_eq!(update(&world, "", &old, &changed(&old, "proxy", "proxy:1")).decision, Denied, "{case}");
-        assert_eq!(update(&world, "", &old, &changed(&old, "proxy", "resized")).decision, Allowed, "{case}");
-        assert_eq!(update(&world, "", &old, &changed(&old, "app", "shop:2")).decision, Allowed, "{case}");
+        assert_eq!(update(&cluster, "", &old, &changed(&old, "proxy", "proxy:1")).decision, Denied, "{case}");
+        assert_eq!(update(&cluster, "", &old, &changed(&old, "proxy", "resized")).decision, Allowed, "{case}");
+        assert_eq!(update(&cluster, "", &old, &changed(&old, "app", "shop:2")).decision, Allowed, "{case}");
     }
 }
 
@@ -309,12 +309,12 @@ fn hundreds_of_musts_with_older_forms_are_judged_in_one_go() {
         objects.push(of(number, 2, more));
         objects.push(revision(&of(number, 1, json!({})), &name(number), "old"));
     }
-    let world = World::from_objects(&objects);
-    let old = world.mutate(&pod(json!({}))).pod;
+    let cluster = Cluster::from_objects(&objects);
+    let old = cluster.mutate(&pod(json!({}))).pod;
     let mut new = old.clone();
     for container in new["spec"]["containers"].as_array_mut().unwrap() {
         container["resources"] = json!({"limits": {"cpu": "1"}});
     }
-    let reply = update(&world, "resize", &old, &new);
+    let reply = update(&cluster, "resize", &old, &new);
     assert_eq!(reply.decision, Allowed, "{}", reply.message);
 }

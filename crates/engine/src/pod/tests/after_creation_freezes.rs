@@ -4,17 +4,17 @@ use admission::Decision::{self, Allowed, Denied};
 use serde_json::{Value, json};
 
 use crate::pod::in_place::{InPlace, in_place};
-use crate::testing::{NAMESPACE, Reply, World, pod, review, set};
+use crate::testing::{Cluster, NAMESPACE, Reply, pod, review, set};
 
 const PATH: &str = "/validate--v1-pod-update";
 const RECORD: &str = "outrider.dev/injected";
 const OVERRIDES: &str = "outrider.dev/overrides";
 
-fn update(world: &World, sub_resource: &str, old: &Value, new: &Value) -> Reply {
+fn update(cluster: &Cluster, sub_resource: &str, old: &Value, new: &Value) -> Reply {
     let mut review = review("shop", new);
     let of = json!({"request": {"operation": "UPDATE", "subResource": sub_resource, "oldObject": old}});
     json_patch::merge(&mut review, &of);
-    world.ask(PATH, &review).unwrap()
+    cluster.ask(PATH, &review).unwrap()
 }
 
 fn at<'p>(pod: &'p mut Value, container: &str) -> &'p mut Value {
@@ -27,11 +27,11 @@ fn memory(amount: &str) -> Value {
 }
 
 /// A must whose memory is half of that of the pod's own containers.
-fn computed(image: &str) -> World {
+fn computed(image: &str) -> Cluster {
     let half = json!({"memory": "memory*50%"});
     let policy = json!({"targetContainersMode": "sum", "resourcesExpr": {"limits": half, "requests": half}});
     let container = json!({"name": "log", "image": image, "resourcesPolicy": policy});
-    World::from_objects(&[set("s", json!({"optOut": "Denied", "containers": [container]}))])
+    Cluster::from_objects(&[set("s", json!({"optOut": "Denied", "containers": [container]}))])
 }
 
 #[test]
@@ -67,29 +67,31 @@ fn a_pod_that_gains_a_musts_label_has_the_amounts_that_follow_and_not_any() {
     let policy = json!({"targetContainersMode": "sum", "resourcesExpr": {"limits": half, "requests": half}});
     let container = json!({"name": "log", "image": "log:1", "resourcesPolicy": policy});
     let selector = json!({"matchLabels": {"mesh": "on"}});
-    let world =
-        World::from_objects(&[set("s", json!({"optOut": "Denied", "selector": selector, "containers": [container]}))]);
+    let cluster = Cluster::from_objects(&[set(
+        "s",
+        json!({"optOut": "Denied", "selector": selector, "containers": [container]}),
+    )]);
     let mut labelled = pod(json!({}));
     at(&mut labelled, "app")["resources"] = memory("1Gi");
     labelled["metadata"]["labels"]["mesh"] = "on".into();
-    let labelled = world.mutate(&labelled).pod;
+    let labelled = cluster.mutate(&labelled).pod;
     for (amount, expected) in [("512Mi", Allowed), ("1Mi", Denied)] {
         let mut new = labelled.clone();
         at(&mut new, "log")["resources"] = memory(amount);
         let mut old = new.clone();
         old["metadata"]["labels"].as_object_mut().unwrap().remove("mesh");
-        assert_eq!(update(&world, "", &old, &new).decision, expected, "{amount}");
+        assert_eq!(update(&cluster, "", &old, &new).decision, expected, "{amount}");
     }
 }
 
 /// A must that lets pods choose the tag of its image.
-fn overridable(more: Value) -> World {
+fn overridable(more: Value) -> Cluster {
     let mut spec = json!({
         "optOut": "Denied", "containers": [{"name": "proxy", "image": "proxy:1"}, {"name": "cache", "image": "cache:1"}],
         "podOverrides": {"imageTag": true},
     });
     json_patch::merge(&mut spec, &more);
-    World::from_objects(&[set("s", spec), set("other", json!({"containers": [{"name": "other", "image": "o:1"}]}))])
+    Cluster::from_objects(&[set("s", spec), set("other", json!({"containers": [{"name": "other", "image": "o:1"}]}))])
 }
 
 fn annotated(pod: &Value, key: &str, value: Value) -> Value {
@@ -155,7 +157,7 @@ fn the_record_of_a_must_becomes_no_other_than_that_of_the_form_in_the_pod() {
         pod
     };
     let forged = with("s", current["s"].clone());
-    for (case, world, new, expected) in [
+    for (case, cluster, new, expected) in [
         ("taken away", plain(), annotated(&carrying, RECORD, json!(null)), Denied),
         ("no JSON", plain(), annotated(&carrying, RECORD, json!("no")), Denied),
         ("without the must", plain(), with("s", json!(null)), Denied),
@@ -166,7 +168,7 @@ fn the_record_of_a_must_becomes_no_other_than_that_of_the_form_in_the_pod() {
         ("as the rollout writes it", newer(), rolled_out(&forged), Allowed),
         ("the new version without its record", newer(), rolled_out(&carrying), Allowed),
     ] {
-        let reply = update(&world, "", &carrying, &new);
+        let reply = update(&cluster, "", &carrying, &new);
         assert_eq!(reply.decision, expected, "{case}: {}", reply.message);
     }
     // A record that was lost is written anew.
@@ -179,8 +181,8 @@ fn the_record_of_a_must_becomes_no_other_than_that_of_the_form_in_the_pod() {
 /// What is added to the record for sets that do not select the pod hides no must's.
 #[test]
 fn a_record_is_not_filled_up_with_other_sets() {
-    let world = overridable(json!({"podOverrides": null}));
-    let carrying = world.mutate(&pod(json!({}))).pod;
+    let cluster = overridable(json!({"podOverrides": null}));
+    let carrying = cluster.mutate(&pod(json!({}))).pod;
     let recorded = |more: &dyn Fn(&mut Value)| {
         let mut record: Value =
             serde_json::from_str(carrying["metadata"]["annotations"][RECORD].as_str().unwrap()).unwrap();
@@ -192,20 +194,20 @@ fn a_record_is_not_filled_up_with_other_sets() {
     // Of a set that does not select the pod, and of one that does; both are in front of the must by name.
     for (of, count) in [("!", 2_001), ("other", 2_000), ("other", 2_001)] {
         let names = recorded(&|record| record[of] = json!({"containers": vec!["x"; count]}));
-        assert_eq!(update(&world, "", &carrying, &names).decision, Allowed);
+        assert_eq!(update(&cluster, "", &carrying, &names).decision, Allowed);
         let found = in_place(&names, NAMESPACE, "s", &newer).unwrap();
         assert!(matches!(found, InPlace::Change(_)), "a rollout goes on beside {of}: {found:?}");
     }
 
     let long = recorded(&|record| record["!"] = json!({"x": "y".repeat(33_000)}));
-    let reply = update(&world, "", &carrying, &long);
+    let reply = update(&cluster, "", &carrying, &long);
     let says = "the pod's annotation outrider.dev/injected would have 33";
     assert!(reply.decision == Denied && reply.message.contains(says), "{}", reply.message);
-    assert_eq!(update(&world, "", &long, &carrying).decision, Allowed, "it may get shorter");
+    assert_eq!(update(&cluster, "", &long, &carrying).decision, Allowed, "it may get shorter");
 
     // As many as are read beside the must alone: the pod's author may leave the other set by a label.
     let beyond = recorded(&|record| (0..500).for_each(|number| record[number.to_string()] = json!({})));
-    let reply = update(&world, "", &carrying, &beyond);
+    let reply = update(&cluster, "", &carrying, &beyond);
     assert!(
         reply.decision == Denied && reply.message.contains("would have more other sets than are read"),
         "{}",
@@ -213,16 +215,16 @@ fn a_record_is_not_filled_up_with_other_sets() {
     );
     let others = |record: &mut Value| (0..499).for_each(|number| record[number.to_string()] = json!({}));
     let full = recorded(&others);
-    assert_eq!(update(&world, "", &carrying, &full).decision, Allowed);
+    assert_eq!(update(&cluster, "", &carrying, &full).decision, Allowed);
     let without = recorded(&|record| {
         others(record);
         record.as_object_mut().unwrap().remove("s");
     });
-    assert_eq!(update(&world, "", &full, &without).decision, Denied);
+    assert_eq!(update(&cluster, "", &full, &without).decision, Denied);
     let spec = json!({
         "optOut": "Denied", "containers": [{"name": "proxy", "image": "proxy:1"}, {"name": "cache", "image": "cache:1"}],
     });
-    let left = World::from_objects(&[set("s", spec)]);
+    let left = Cluster::from_objects(&[set("s", spec)]);
     assert_eq!(update(&left, "", &full, &without).decision, Denied, "the other set does not select the pod any more");
 }
 

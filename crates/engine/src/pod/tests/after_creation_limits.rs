@@ -7,19 +7,19 @@ use admission::{Decision, Reason};
 use serde_json::{Value, json};
 
 use crate::pod::limits;
-use crate::testing::{Reply, World, pod, review, set};
+use crate::testing::{Cluster, Reply, pod, review, set};
 
 const PATH: &str = "/validate--v1-pod-update";
 
 /// A must for `app: web`, and a set of another label that is none.
-fn world() -> World {
+fn cluster() -> Cluster {
     let soft =
         set("soft", json!({"selector": {"matchLabels": {"soft": "1"}}, "containers": [{"name": "s", "image": "s:1"}]}));
-    World::from_objects(&[set("log", json!({"optOut": "Denied"})), soft])
+    Cluster::from_objects(&[set("log", json!({"optOut": "Denied"})), soft])
 }
 
 fn carrying() -> Value {
-    world().mutate(&pod(json!({}))).pod
+    cluster().mutate(&pod(json!({}))).pod
 }
 
 fn update(sub_resource: &str, old: &Value, new: &Value) -> Reply {
@@ -27,7 +27,7 @@ fn update(sub_resource: &str, old: &Value, new: &Value) -> Reply {
     review["request"]["operation"] = "UPDATE".into();
     review["request"]["subResource"] = sub_resource.into();
     review["request"]["oldObject"] = old.clone();
-    world().ask(PATH, &review).unwrap()
+    cluster().ask(PATH, &review).unwrap()
 }
 
 fn of_set(pod: &Value) -> usize {
@@ -64,12 +64,12 @@ fn many_annotations_hide_no_must_and_stop_no_rollout() {
     assert_eq!(update("", &evil(many.clone()), &many).decision, Decision::Allowed);
     // A pod that is created with them carries the set as any other.
     let created = with_pairs(pod(json!({})), "annotations", 5_000);
-    let reply = world().mutate(&created);
+    let reply = cluster().mutate(&created);
     assert_eq!(
         (reply.decision, reply.pod["spec"]["containers"].as_array().map(Vec::len)),
         (Decision::Patched, Some(2))
     );
-    assert_eq!(world().validate(&reply.pod).decision, Decision::Allowed);
+    assert_eq!(cluster().validate(&reply.pod).decision, Decision::Allowed);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::canary::canary;
 use super::revisions::{form, pinned, revision};
 use crate::pod::anew::why_not;
-use crate::testing::{NAMESPACE, World, pod, set};
+use crate::testing::{Cluster, NAMESPACE, pod, set};
 
 /// A set of one container with these fields, and with these beside it in the spec.
 fn with(container: Value, more: Value) -> Value {
@@ -18,8 +18,8 @@ fn with(container: Value, more: Value) -> Value {
 
 /// Why the pod that the set makes, with this in its spec, would not have the other form if it were created anew.
 fn asked(spec: Value, before: &Value, after: &[Value]) -> Option<String> {
-    let pod = World::from_objects(std::slice::from_ref(before)).mutate(&pod(spec)).pod;
-    why_not(&pod, NAMESPACE, "log", &World::from_objects(after).snapshot).unwrap()
+    let pod = Cluster::from_objects(std::slice::from_ref(before)).mutate(&pod(spec)).pod;
+    why_not(&pod, NAMESPACE, "log", &Cluster::from_objects(after).snapshot).unwrap()
 }
 
 #[test]
@@ -106,9 +106,9 @@ fn another_set_that_refuses_the_new_pod_leaves_the_workload_without_it() {
 fn a_pinned_revision_and_an_opt_out_keep_the_form_from_a_new_pod() {
     let old = form(&["proxy"], 1, json!({}));
     let kept = revision(&old, "s", "old");
-    let mut running = World::from_objects(std::slice::from_ref(&old)).mutate(&pod(json!({}))).pod;
+    let mut running = Cluster::from_objects(std::slice::from_ref(&old)).mutate(&pod(json!({}))).pod;
     let why = |running: &Value, objects: &[Value]| {
-        why_not(running, NAMESPACE, "s", &World::from_objects(objects).snapshot).unwrap()
+        why_not(running, NAMESPACE, "s", &Cluster::from_objects(objects).snapshot).unwrap()
     };
     let pin = form(&["proxy"], 2, pinned("Always", json!({})));
     let found = why(&running, &[pin, kept.clone()]).unwrap();
@@ -126,6 +126,6 @@ fn an_older_container_of_the_template_stays_in_a_new_pod() {
     let mut running =
         pod(json!({"containers": [{"name": "app", "image": "app:1"}, {"name": "log", "image": "log:0"}]}));
     running["metadata"]["labels"] = json!({"app": "web"});
-    let world = World::from_objects(&[with(json!({"env": [{"name": "A", "value": "b"}]}), json!({}))]);
-    assert!(why_not(&running, NAMESPACE, "log", &world.snapshot).unwrap().is_some());
+    let cluster = Cluster::from_objects(&[with(json!({"env": [{"name": "A", "value": "b"}]}), json!({}))]);
+    assert!(why_not(&running, NAMESPACE, "log", &cluster.snapshot).unwrap().is_some());
 }

@@ -4,7 +4,7 @@ use admission::{Decision, Reason};
 use serde_json::{Value, json};
 
 use crate::reasons;
-use crate::testing::{World, pod, set};
+use crate::testing::{Cluster, pod, set};
 
 /// A set without containers of its own, with these entries and a volume.
 fn only(name: &str, entries: Value, more: Value) -> Value {
@@ -33,25 +33,25 @@ fn env(pod: &Value) -> Vec<(&str, &str)> {
 }
 
 /// The pod after the first pass; the second adds nothing, and validation finds nothing missing.
-fn admitted(world: &World, pod: &Value) -> Value {
-    let reply = world.mutate(pod);
+fn admitted(cluster: &Cluster, pod: &Value) -> Value {
+    let reply = cluster.mutate(pod);
     assert_eq!(reply.reason, reasons::INJECTED, "{}", reply.message);
-    let again = world.mutate(&reply.pod);
+    let again = cluster.mutate(&reply.pod);
     assert_eq!((again.reason, again.patch), (reasons::ALREADY_INJECTED, None));
-    assert_eq!(world.validate(&reply.pod).reason, reasons::ALREADY_INJECTED);
+    assert_eq!(cluster.validate(&reply.pod).reason, reasons::ALREADY_INJECTED);
     reply.pod
 }
 
 #[test]
 fn variables_go_in_front_and_mounts_behind_and_the_volume_comes_along() {
-    let world = World::from_objects(&[only("java", java(), json!({}))]);
+    let cluster = Cluster::from_objects(&[only("java", java(), json!({}))]);
     let mounts = json!([{"name": "own", "mountPath": "/data"}]);
     for (own, expected) in [
         (json!(null), &[][..]),
         (json!([]), &[]),
         (json!([{"name": "OPTS", "value": "$(AGENT)"}]), &[("OPTS", "$(AGENT)")]),
     ] {
-        let pod = admitted(&world, &app(own, mounts.clone()));
+        let pod = admitted(&cluster, &app(own, mounts.clone()));
         let ours = [("AGENT", "/agent/a.jar"), ("JAVA_TOOL_OPTIONS", "-javaagent:$(AGENT)")];
         assert_eq!(env(&pod), [&ours[..], expected].concat());
         assert_eq!(
@@ -69,7 +69,7 @@ fn the_containers_own_value_wins_unless_the_set_overwrites_it_where_it_stands() 
     let pod_of = |overwrite: Value| {
         let mut entries = java();
         entries[0]["overwriteEnv"] = overwrite;
-        admitted(&World::from_objects(&[only("java", entries, json!({}))]), &app(own.clone(), Value::Null))
+        admitted(&Cluster::from_objects(&[only("java", entries, json!({}))]), &app(own.clone(), Value::Null))
     };
     let options = ("JAVA_TOOL_OPTIONS", "-javaagent:$(AGENT)");
     for overwrite in [Value::Null, json!(false)] {
@@ -90,8 +90,8 @@ fn entries_are_about_the_named_containers_and_init_containers_where_the_set_says
         let of_set = json!({
             "containers": [{"name": "log", "image": "l:1"}], "initContainers": [{"name": "first", "image": "f:1"}],
         });
-        let world = World::from_objects(&[only("s", json!([entry]), of_set)]);
-        let pod = admitted(&world, &pod(three.clone()));
+        let cluster = Cluster::from_objects(&[only("s", json!([entry]), of_set)]);
+        let pod = admitted(&cluster, &pod(three.clone()));
         let lists = ["initContainers", "containers"].map(|list| pod["spec"][list].as_array().unwrap().clone());
         let has = |it: &Value| it["env"].as_array().is_some_and(|env| env.iter().any(|it| it["name"] == "X"));
         let named: Vec<String> =
@@ -107,9 +107,9 @@ fn entries_are_about_the_named_containers_and_init_containers_where_the_set_says
 
 #[test]
 fn a_mount_where_the_container_has_another_is_left_out_with_a_warning() {
-    let world = World::from_objects(&[only("java", java(), json!({}))]);
+    let cluster = Cluster::from_objects(&[only("java", java(), json!({}))]);
     for path in ["/agent", "/agent/"] {
-        let reply = world.mutate(&app(Value::Null, json!([{"name": "own", "mountPath": path}])));
+        let reply = cluster.mutate(&app(Value::Null, json!([{"name": "own", "mountPath": path}])));
         assert_eq!(
             reply.warnings,
             [
@@ -125,14 +125,14 @@ fn between_sets_the_earlier_wins_also_when_asked_again() {
     let entry =
         |value: &str, overwrite: bool| json!([{"env": [{"name": "X", "value": value}], "overwriteEnv": overwrite}]);
     let two = |overwrite: bool, more: Value| {
-        World::from_objects(&[only("a", entry("1", overwrite), json!({})), only("b", entry("2", overwrite), more)])
+        Cluster::from_objects(&[only("a", entry("1", overwrite), json!({})), only("b", entry("2", overwrite), more)])
     };
     for own in [Value::Null, json!([{"name": "X", "value": "0"}])] {
-        let world = two(true, json!({}));
-        let reply = world.mutate(&app(own.clone(), Value::Null));
+        let cluster = two(true, json!({}));
+        let reply = cluster.mutate(&app(own.clone(), Value::Null));
         assert_eq!(env(&reply.pod), [("X", "1")]);
         assert_eq!(reply.audit["skipped"], "b=SetConflict");
-        assert_eq!(world.mutate(&reply.pod).patch, None);
+        assert_eq!(cluster.mutate(&reply.pod).patch, None);
         let must = two(true, json!({"optOut": "Denied"})).mutate(&app(own, Value::Null));
         assert_eq!((must.decision, must.reason), (Decision::Denied, reasons::SET_CONFLICT));
     }
@@ -143,36 +143,36 @@ fn between_sets_the_earlier_wins_also_when_asked_again() {
 fn a_must_adds_to_containers_that_pass_for_injected_and_is_missed_where_it_was_taken_away() {
     let entries = json!([{"env": [{"name": "X", "value": "1"}], "overwriteEnv": true}]);
     let other = set("other", json!({"containers": [{"name": "helper", "image": "h:1"}]}));
-    let world = World::from_objects(&[only("s", entries, json!({"optOut": "Denied"})), other]);
+    let cluster = Cluster::from_objects(&[only("s", entries, json!({"optOut": "Denied"})), other]);
     let marked = json!([{"name": "IS_INJECTED", "value": "true"}]);
-    let pod = admitted(&world, &app(marked, Value::Null));
+    let pod = admitted(&cluster, &app(marked, Value::Null));
     let names: Vec<&str> = env_of(&pod, "app").iter().map(|it| it["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["X", "IS_INJECTED"]);
     for change in [json!([]), json!([{"name": "X", "value": "2"}])] {
         let mut less = pod.clone();
         let at = less["spec"]["containers"].as_array().unwrap().iter().position(|it| it["name"] == "app").unwrap();
         less["spec"]["containers"][at]["env"] = change;
-        let refused = world.validate(&less);
+        let refused = cluster.validate(&less);
         assert_eq!(refused.decision, Decision::Denied);
         assert!(refused.message.contains("lacks its"), "{}", refused.message);
-        assert_eq!(world.mutate(&less).decision, Decision::Patched);
+        assert_eq!(cluster.mutate(&less).decision, Decision::Patched);
     }
     // A container that is called like another set's, and is not that, does not go without.
     let mut called = pod_with("helper", "evil:1");
     called["metadata"]["annotations"] = json!({"outrider.dev/skip": "other"});
-    assert_eq!(env_of(&world.mutate(&called).pod, "helper")[0], json!({"name": "X", "value": "1"}));
+    assert_eq!(env_of(&cluster.mutate(&called).pod, "helper")[0], json!({"name": "X", "value": "1"}));
 }
 
 #[test]
 fn a_container_that_runs_what_a_set_would_is_no_sets_where_the_pod_opts_out_of_that_set() {
     let musts = only("must", json!([{"env": [{"name": "X", "value": "1"}]}]), json!({"optOut": "Denied"}));
     let helper = set("other", json!({"containers": [{"name": "helper", "image": "h:1"}]}));
-    let world = World::from_objects(&[musts, helper]);
+    let cluster = Cluster::from_objects(&[musts, helper]);
     for image in ["h:1", "h:1@sha256:0123"] {
         let mut pod = pod_with("helper", image);
         pod["metadata"]["annotations"] = json!({"outrider.dev/skip": "other"});
-        assert_eq!(world.validate(&pod).decision, Decision::Denied, "{image}");
-        let pod = admitted(&world, &pod);
+        assert_eq!(cluster.validate(&pod).decision, Decision::Denied, "{image}");
+        let pod = admitted(&cluster, &pod);
         assert_eq!(env_of(&pod, "helper")[0], json!({"name": "X", "value": "1"}), "{image}");
     }
 }
@@ -196,9 +196,9 @@ fn what_sets_add_is_not_taken_by_sets_that_take_from_the_pods_containers() {
     for overwrite in [false, true] {
         let mut entries = java();
         entries[0]["overwriteEnv"] = json!(overwrite);
-        let world = World::from_objects(&[only("java", entries, json!({})), share.clone()]);
+        let cluster = Cluster::from_objects(&[only("java", entries, json!({})), share.clone()]);
         let own = json!([{"name": "OWN", "value": "1"}]);
-        let pod = admitted(&world, &app(own, json!([{"name": "own", "mountPath": "/data"}])));
+        let pod = admitted(&cluster, &app(own, json!([{"name": "own", "mountPath": "/data"}])));
         let agent = &pod["spec"]["containers"][0];
         assert_eq!(agent["volumeMounts"], json!([{"name": "own", "mountPath": "/data"}]), "{overwrite}");
         let names: Vec<&str> = agent["env"].as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
@@ -217,7 +217,7 @@ fn too_many_containers_and_too_much_are_a_named_fault() {
         (&long, 20, reasons::INJECTED),
         (&long, 40, reasons::RESULT_ILLEGAL),
     ] {
-        let world = World::from_objects(&[only("s", entries(value), json!({}))]);
-        assert_eq!(world.mutate(&pod(json!({"containers": many(count)}))).reason, reason, "{count}");
+        let cluster = Cluster::from_objects(&[only("s", entries(value), json!({}))]);
+        assert_eq!(cluster.mutate(&pod(json!({"containers": many(count)}))).reason, reason, "{count}");
     }
 }

@@ -6,7 +6,7 @@ use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use crate::reasons;
-use crate::testing::{World, pod, set};
+use crate::testing::{Cluster, pod, set};
 
 fn range(limits: Value) -> Value {
     json!({
@@ -47,13 +47,13 @@ fn a_must_is_computed_with_what_ranges_fill_in_for_the_pods_own_containers() {
         (&full, "sum", json!([open]), json!([sidecar]), amounts("200m", "100m", "129Mi")),
         (&requests, "sum", json!([half]), none(), amounts("500m", "500m", "1Mi")),
     ] {
-        let world =
-            World::from_objects(&[must(mode), range(limits.clone()), namespace(&json!({"team": "a"}), &none())]);
+        let cluster =
+            Cluster::from_objects(&[must(mode), range(limits.clone()), namespace(&json!({"team": "a"}), &none())]);
         let mut pod = pod(json!({"containers": containers}));
         if inits.is_array() {
             pod["spec"]["initContainers"] = inits;
         }
-        let reply = world.mutate(&pod);
+        let reply = cluster.mutate(&pod);
         assert_eq!(reply.reason, reasons::INJECTED, "{}", reply.message);
         let log = &reply.pod["spec"]["containers"][0];
         for (list, names) in [("limits", &["cpu"][..]), ("requests", &["cpu", "memory"][..])] {
@@ -71,20 +71,20 @@ fn a_must_is_computed_with_what_ranges_fill_in_for_the_pods_own_containers() {
                 reply.pod
             );
         }
-        let validated = world.validate(&reply.pod);
+        let validated = cluster.validate(&reply.pod);
         assert_eq!(validated.decision, Decision::Allowed, "{}", validated.message);
-        assert_eq!(world.mutate(&reply.pod).patch, None, "a second call changes nothing");
+        assert_eq!(cluster.mutate(&reply.pod).patch, None, "a second call changes nothing");
     }
 }
 
 #[test]
 fn ranges_of_other_namespaces_count_for_nothing_and_an_unknown_namespace_is_waited_for() {
     let full = range(json!({"type": "Container", "default": {"cpu": "200m"}}));
-    let other = World::from_objects(&[must("sum"), full.clone(), namespace(&json!({}), &json!({}))]);
+    let other = Cluster::from_objects(&[must("sum"), full.clone(), namespace(&json!({}), &json!({}))]);
     let reply = other.mutate(&pod(json!({})));
     assert_eq!(reply.pod["spec"]["containers"][0]["resources"], json!({"requests": {"cpu": "0", "memory": "1Mi"}}));
     assert_eq!(other.validate(&reply.pod).decision, Decision::Allowed);
-    let live = World::from_objects(&[must("sum"), full]).live();
+    let live = Cluster::from_objects(&[must("sum"), full]).live();
     assert!(matches!(live.mutate_in("new", &pod(json!({}))), Err(Unserved::NamespaceUnknown(_))));
 }
 
@@ -113,10 +113,10 @@ fn the_operating_system_is_that_of_the_node_selector_which_the_namespace_gives()
         let of = |platform: &str| {
             let more = json!({"optOut": "Denied", "platform": platform.to_lowercase()});
             let sets = [set("s", more), plugin(mode, default), namespace(&none(), &annotation)];
-            let world = World::from_objects(&sets);
-            let reply = world.mutate(&pod(spec.clone()));
+            let cluster = Cluster::from_objects(&sets);
+            let reply = cluster.mutate(&pod(spec.clone()));
             if reply.reason == reasons::INJECTED {
-                assert_eq!(world.validate(&reply.pod).decision, Decision::Allowed, "{}", reply.pod);
+                assert_eq!(cluster.validate(&reply.pod).decision, Decision::Allowed, "{}", reply.pod);
             }
             (reply.reason, reply.message)
         };

@@ -4,7 +4,7 @@ use admission::Decision;
 use serde_json::{Value, json};
 
 use crate::reasons;
-use crate::testing::{World, pod, set};
+use crate::testing::{Cluster, pod, set};
 
 pub(super) fn canary(name: &str, base: &str, mut spec: Value) -> Value {
     spec["containers"] = json!([{"name": "proxy", "image": "proxy:canary"}]);
@@ -20,7 +20,7 @@ fn base(mut spec: Value) -> Value {
 }
 
 fn image(sets: &[Value], pod: &Value) -> String {
-    let reply = World::from_objects(sets).mutate(pod);
+    let reply = Cluster::from_objects(sets).mutate(pod);
     let containers = reply.pod["spec"]["containers"].as_array().unwrap();
     let found = containers.iter().find(|it| it["name"] == "proxy").map(|it| it["image"].as_str().unwrap().to_owned());
     found.unwrap_or_default()
@@ -30,12 +30,12 @@ fn image(sets: &[Value], pod: &Value) -> String {
 fn case_56_a_canary_is_injected_in_place_of_its_base_whichever_comes_first() {
     for order in [-1, 1] {
         let sets = [base(json!({})), canary("canary", "base", json!({"order": order}))];
-        let reply = World::from_objects(&sets).mutate(&pod(json!({})));
+        let reply = Cluster::from_objects(&sets).mutate(&pod(json!({})));
         assert_eq!(reply.names("containers"), ["proxy", "app"]);
         assert_eq!(image(&sets, &pod(json!({}))), "proxy:canary");
         assert_eq!(reply.audit["sets"], "canary");
         assert_eq!(reply.audit["skipped"], "base=CanaryShadowed");
-        let stored = World::from_objects(&sets).validate(&reply.pod);
+        let stored = Cluster::from_objects(&sets).validate(&reply.pod);
         assert_eq!((stored.reason, &stored.warnings), (reasons::ALREADY_INJECTED, &vec![]));
     }
     let elsewhere = canary("canary", "base", json!({"selector": {"matchLabels": {"canary": "yes"}}}));
@@ -61,9 +61,9 @@ fn a_canary_that_leaves_out_pods_that_end_leaves_the_place_to_its_base() {
         (forged, "proxy:base"),
     ] {
         assert_eq!(image(&sets, &pod), expected, "{pod}");
-        let injected = World::from_objects(&sets).mutate(&pod).pod;
-        assert_eq!(World::from_objects(&sets).validate(&injected).decision, Decision::Allowed, "{pod}");
-        assert_eq!(World::from_objects(&sets).validate(&pod).decision, Decision::Denied, "{pod}");
+        let injected = Cluster::from_objects(&sets).mutate(&pod).pod;
+        assert_eq!(Cluster::from_objects(&sets).validate(&injected).decision, Decision::Allowed, "{pod}");
+        assert_eq!(Cluster::from_objects(&sets).validate(&pod).decision, Decision::Denied, "{pod}");
     }
 }
 

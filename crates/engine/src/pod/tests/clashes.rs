@@ -4,7 +4,7 @@ use admission::Decision;
 use serde_json::{Value, json};
 
 use crate::reasons;
-use crate::testing::{Reply, World, pod, set};
+use crate::testing::{Cluster, Reply, pod, set};
 
 const ADVICE: &str = " (or set spec.clashPolicy: Skip on the set to let such pods go without it)";
 
@@ -12,7 +12,7 @@ fn both_policies(spec: &Value, pod: &Value) -> (Reply, Reply) {
     let with = |policy: &str| {
         let mut spec = spec.clone();
         spec["clashPolicy"] = json!(policy);
-        World::from_objects(&[set("log", spec)]).mutate(pod)
+        Cluster::from_objects(&[set("log", spec)]).mutate(pod)
     };
     (with("Refuse"), with("Skip"))
 }
@@ -98,8 +98,8 @@ fn refuse_denies_with_a_text_that_names_both_sides_and_skip_warns_with_it() {
 
 #[test]
 fn all_refusals_are_told_at_once_and_nothing_is_half_done() {
-    let world = World::from_objects(&[set("a", json!({})), set("b", json!({})), set("c", json!({}))]);
-    let reply = world.mutate(&pod(json!({"containers": [{"name": "a", "image": "x"}, {"name": "c", "image": "y"}]})));
+    let cluster = Cluster::from_objects(&[set("a", json!({})), set("b", json!({})), set("c", json!({}))]);
+    let reply = cluster.mutate(&pod(json!({"containers": [{"name": "a", "image": "x"}, {"name": "c", "image": "y"}]})));
     assert_eq!(reply.decision, Decision::Denied);
     assert_eq!(reply.causes.as_array().unwrap().len(), 2);
     assert!(
@@ -117,8 +117,8 @@ fn a_set_that_is_skipped_leaves_nothing_of_it() {
         "containers": [{"name": "fine", "image": "f:1"}, {"name": "app", "image": "evil:1"}],
         "imagePullSecrets": [{"name": "p"}],
     });
-    let world = World::from_objects(&[set("a", spec), set("b", json!({}))]);
-    let reply = world.mutate(&pod(json!({})));
+    let cluster = Cluster::from_objects(&[set("a", spec), set("b", json!({}))]);
+    let reply = cluster.mutate(&pod(json!({})));
     assert_eq!((reply.names("containers"), reply.pod["spec"]["imagePullSecrets"].is_null()), (vec!["b", "app"], true));
     assert_eq!(reply.pod["spec"]["containers"][1]["image"], "shop:1");
     assert_eq!((reply.audit["sets"].as_str(), reply.audit["skipped"].as_str()), ("b", "a=ContainerClash"));
@@ -147,15 +147,15 @@ fn between_sets_the_earlier_wins_and_nobody_is_refused() {
                 spec["order"] = json!(order);
                 spec
             };
-            let world = World::from_objects(&[set("a", with(&first, order_a)), set("b", with(&second, order_b))]);
-            let reply = world.mutate(&pod(json!({})));
+            let cluster = Cluster::from_objects(&[set("a", with(&first, order_a)), set("b", with(&second, order_b))]);
+            let reply = cluster.mutate(&pod(json!({})));
             assert_eq!((reply.decision, reply.reason), (Decision::Patched, reasons::INJECTED), "{what}");
             assert_eq!(reply.audit["sets"], winner);
             let said = format!(
                 "SetConflict: SidecarSet {loser:?} and SidecarSet {winner:?} both add {what}; the pod carries {winner:?}"
             );
             assert_eq!(reply.warnings, [said]);
-            let again = world.mutate(&reply.pod);
+            let again = cluster.mutate(&reply.pod);
             assert_eq!((again.decision, again.reason), (Decision::Allowed, reasons::ALREADY_INJECTED), "{what}");
             assert_eq!((again.warnings, &again.audit["skipped"]), (reply.warnings, &reply.audit["skipped"]));
         }
@@ -182,12 +182,12 @@ fn a_set_that_selects_the_pod_only_later_does_not_refuse_it_for_what_another_set
             spec("b", json!({"name": "v"}), "late", host_port),
         ),
     ] {
-        let world = World::from_objects(&[set("a", early), set("b", late)]);
+        let cluster = Cluster::from_objects(&[set("a", early), set("b", late)]);
         let mut pod = pod(json!({}));
         pod["metadata"]["labels"] = json!({"late": "yes"});
-        let mut first = world.mutate(&pod).pod;
+        let mut first = cluster.mutate(&pod).pod;
         first["metadata"]["labels"]["early"] = json!("yes");
-        let second = world.mutate(&first);
+        let second = cluster.mutate(&first);
         assert_eq!(
             (second.decision, &second.audit["skipped"][..]),
             (Decision::Allowed, "a=SetConflict"),
@@ -228,7 +228,7 @@ fn host_ports_clash_only_where_both_would_be_taken() {
         (container(host(80)), json!({"initContainers": [plain(host(80))]}), false),
         (container(host(80)), json!({"initContainers": [native(host(80))]}), true),
     ] {
-        let reply = World::from_objects(&[set("s", spec.clone())]).mutate(&pod(pod_spec.clone()));
+        let reply = Cluster::from_objects(&[set("s", spec.clone())]).mutate(&pod(pod_spec.clone()));
         let expected = if clash { reasons::PORT_CLASH } else { reasons::INJECTED };
         assert_eq!(reply.reason, expected, "{spec} {pod_spec}");
     }
@@ -250,10 +250,10 @@ fn with_the_nodes_network_a_set_may_clash_with_itself() {
             false,
         ),
     ] {
-        let world = World::from_objects(&[set("s", json!({"initContainers": inits, "containers": containers}))]);
+        let cluster = Cluster::from_objects(&[set("s", json!({"initContainers": inits, "containers": containers}))]);
         let expected = if fits { reasons::INJECTED } else { reasons::PORT_CLASH };
-        assert_eq!(world.mutate(&pod(json!({"hostNetwork": true}))).reason, expected, "{inits} {containers}");
-        assert_eq!(world.mutate(&pod(json!({}))).reason, reasons::INJECTED, "{inits} {containers}");
+        assert_eq!(cluster.mutate(&pod(json!({"hostNetwork": true}))).reason, expected, "{inits} {containers}");
+        assert_eq!(cluster.mutate(&pod(json!({}))).reason, reasons::INJECTED, "{inits} {containers}");
     }
 }
 
@@ -261,9 +261,9 @@ fn with_the_nodes_network_a_set_may_clash_with_itself() {
 fn equal_container_ports_are_a_warning() {
     let ports = json!([{"containerPort": 80}, {"containerPort": 80, "protocol": "TCP", "name": "again"}, {"containerPort": 53, "protocol": "UDP"}]);
     let container = |name: &str| json!({"containers": [{"name": name, "image": "i:1", "ports": ports}]});
-    let world = World::from_objects(&[set("s", container("log"))]);
+    let cluster = Cluster::from_objects(&[set("s", container("log"))]);
     let app = json!([{"name": "app", "image": "a:1", "ports": [{"containerPort": 80}, {"containerPort": 53}]}]);
-    let reply = world.mutate(&pod(json!({"containers": app})));
+    let reply = cluster.mutate(&pod(json!({"containers": app})));
     assert_eq!(reply.reason, reasons::INJECTED);
     assert_eq!(
         reply.warnings,
@@ -272,8 +272,8 @@ fn equal_container_ports_are_a_warning() {
           listen on it"
         ]
     );
-    assert_eq!(world.mutate(&reply.pod).warnings, [""; 0]);
-    let two = World::from_objects(&[set("s", container("log")), set("t", container("tap"))]).mutate(&pod(json!({})));
+    assert_eq!(cluster.mutate(&reply.pod).warnings, [""; 0]);
+    let two = Cluster::from_objects(&[set("s", container("log")), set("t", container("tap"))]).mutate(&pod(json!({})));
     assert_eq!(two.warnings.len(), 2, "{:?}", two.warnings);
     assert!(two.warnings[0].contains("\"tap\" of SidecarSet \"t\" and container \"log\""), "{:?}", two.warnings);
 }

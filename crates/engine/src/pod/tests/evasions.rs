@@ -8,7 +8,7 @@ use admission::Decision;
 use serde_json::Value;
 
 use self::table::{LINUX_LINE, Outcome, SET, System, WINDOWS_LINE, outcome, plain, rows};
-use crate::testing::World;
+use crate::testing::Cluster;
 use crate::yaml;
 
 const ROOM: &str = "pay";
@@ -18,30 +18,30 @@ fn read(text: &str) -> Value {
 }
 
 /// The pod as it would be stored, or the refusal.
-fn admit(world: &World, pod: &Value) -> Result<Value, String> {
-    let mutated = world.mutate(pod);
+fn admit(cluster: &Cluster, pod: &Value) -> Result<Value, String> {
+    let mutated = cluster.mutate(pod);
     if mutated.decision == Decision::Denied {
         return Err(mutated.message);
     }
-    let again = world.mutate(&mutated.pod);
+    let again = cluster.mutate(&mutated.pod);
     assert_eq!((again.decision, again.patch), (Decision::Allowed, None), "the second pass adds nothing");
-    let validated = world.validate(&mutated.pod);
+    let validated = cluster.validate(&mutated.pod);
     if validated.decision == Decision::Denied { Err(validated.message) } else { Ok(mutated.pod) }
 }
 
 #[test]
 fn nobody_who_may_create_a_pod_evades_a_must() {
     let set = SET.replace("ROOM", ROOM);
-    let world = World::from_objects(&[read(&set)]);
+    let cluster = Cluster::from_objects(&[read(&set)]);
     let windows = set.replace(LINUX_LINE, WINDOWS_LINE);
     assert!(windows.contains(WINDOWS_LINE), "the set is not what it was");
-    let windows = World::from_objects(&[read(&windows)]);
+    let windows = Cluster::from_objects(&[read(&windows)]);
     let plain = plain(ROOM);
-    let carried = admit(&world, &plain).unwrap();
+    let carried = admit(&cluster, &plain).unwrap();
     for row in rows(ROOM, read).iter().filter(|row| !row.cluster_only) {
         let pod = row.tried_on(if row.from_carried { &carried } else { &plain });
-        let world = if row.system == System::Windows { &windows } else { &world };
-        match admit(world, &pod) {
+        let cluster = if row.system == System::Windows { &windows } else { &cluster };
+        match admit(cluster, &pod) {
             Ok(stored) => assert_eq!(outcome(&stored), row.outcome, "{}", row.name),
             Err(message) => {
                 assert_eq!(row.outcome, Outcome::Refused, "{}: {message}", row.name);
@@ -50,7 +50,7 @@ fn nobody_who_may_create_a_pod_evades_a_must() {
         }
         // Validation alone refuses what another webhook may have made of the pod after injection.
         if (row.from_carried || row.system == System::Windows) && row.outcome == Outcome::Refused {
-            assert_eq!(world.validate(&pod).decision, Decision::Denied, "{}", row.name);
+            assert_eq!(cluster.validate(&pod).decision, Decision::Denied, "{}", row.name);
         }
     }
 }

@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use crate::pod::explain::{Explanation, Fate, explain};
-use crate::testing::{World, pod, review, set};
+use crate::testing::{Cluster, pod, review, set};
 
 fn explained_in(namespace: &str, sets: &[Value], pod: &Value) -> Explanation {
-    let world = World::from_objects(sets);
-    explain(review(namespace, pod).to_string().as_bytes(), &world.snapshot).unwrap()
+    let cluster = Cluster::from_objects(sets);
+    explain(review(namespace, pod).to_string().as_bytes(), &cluster.snapshot).unwrap()
 }
 
 fn lines(sets: &[Value], pod: &Value) -> Vec<String> {
@@ -91,7 +91,7 @@ fn a_pod_that_no_set_is_asked_about_says_why() {
 #[test]
 fn a_pod_with_an_older_form_of_a_set_is_neither_injected_nor_without_it() {
     let with_image = |image: &str| set("log", json!({"containers": [{"name": "log", "image": image}]}));
-    let old = World::from_objects(&[with_image("log:1")]).mutate(&pod(json!({}))).pod;
+    let old = Cluster::from_objects(&[with_image("log:1")]).mutate(&pod(json!({}))).pod;
     let expected = "Outdated log outdated: the pod carries another form of SidecarSet \"log\" than the current one: container \
                     \"log\" differs in image; it is left as it is";
     assert_eq!(lines(&[with_image("log:2")], &old), [expected]);

@@ -4,7 +4,7 @@ use admission::{Decision, Reason};
 use serde_json::{Value, json};
 
 use crate::reasons;
-use crate::testing::{Reply, World, pod, set};
+use crate::testing::{Cluster, Reply, pod, set};
 
 fn sidecar(more: Value) -> Value {
     let mut container = json!({"name": "side", "image": "side:1"});
@@ -12,8 +12,8 @@ fn sidecar(more: Value) -> Value {
     container
 }
 
-fn world(more: Value) -> World {
-    World::from_objects(&[set("s", json!({"containers": [sidecar(more)]}))])
+fn cluster(more: Value) -> Cluster {
+    Cluster::from_objects(&[set("s", json!({"containers": [sidecar(more)]}))])
 }
 
 fn app(more: Value) -> Value {
@@ -49,8 +49,8 @@ const MARK: &str = "IS_INJECTED=true";
 fn case_34_a_variable_of_the_pods_container_follows_the_mark() {
     for list in ["containers", "initContainers"] {
         let container = sidecar(transfer(json!({"sourceContainerName": "main"}), json!({"envName": "hello2"})));
-        let world = World::from_objects(&[set("s", json!({"containers": null, list: [container]}))]);
-        let reply = world.mutate(&app(json!({"env": [{"name": "hello2", "value": "world2"}]})));
+        let cluster = Cluster::from_objects(&[set("s", json!({"containers": null, list: [container]}))]);
+        let reply = cluster.mutate(&app(json!({"env": [{"name": "hello2", "value": "world2"}]})));
         assert_eq!(variables(side(&reply, list)), [MARK, "hello2=world2"], "{list}");
     }
 }
@@ -68,7 +68,7 @@ fn cases_35_and_36_the_containers_own_variable_wins_and_all_four_forms_agree() {
         let mut pod = app(json!({"env": env}));
         pod["metadata"]["labels"]["biz"] = json!("main");
         pod["metadata"]["annotations"] = json!({"biz": "main"});
-        let reply = world(more).mutate(&pod);
+        let reply = cluster(more).mutate(&pod);
         let expected = ["OD_NAME=sidecar_name", MARK, "POD_NAME=bar", "PROXY_IP=127.0.0.1"];
         assert_eq!(variables(side(&reply, "containers")), expected, "{source}");
     }
@@ -80,7 +80,7 @@ fn case_37_a_label_container_or_variable_that_is_missing_gives_nothing() {
     for (source, name) in
         [(by_label, "A"), (json!({"sourceContainerName": "other"}), "A"), (json!({"sourceContainerName": "main"}), "B")]
     {
-        let reply = world(transfer(source, json!({"envName": name})))
+        let reply = cluster(transfer(source, json!({"envName": name})))
             .mutate(&app(json!({"env": [{"name": "A", "value": "1"}]})));
         assert_eq!(variables(side(&reply, "containers")), [MARK]);
         assert_eq!(reply.warnings, [""; 0]);
@@ -91,14 +91,14 @@ fn case_37_a_label_container_or_variable_that_is_missing_gives_nothing() {
 fn case_39_names_are_sorted_and_come_once() {
     let more = transfer(json!({"sourceContainerName": "main"}), json!({"envName": "A", "envNames": ["B", "A"]}));
     let env = json!([{"name": "B", "value": "2"}, {"name": "A", "value": "0"}, {"name": "A", "value": "1"}]);
-    let reply = world(more).mutate(&app(json!({"env": env})));
+    let reply = cluster(more).mutate(&app(json!({"env": env})));
     assert_eq!(variables(side(&reply, "containers")), [MARK, "A=1", "B=2"]);
 }
 
 #[test]
 fn a_variable_keeps_its_source_and_unknown_fields() {
     let variable = json!({"name": "N", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}, "tomorrow": [1]});
-    let reply = world(transfer(json!({"sourceContainerName": "main"}), json!({"envName": "N"})))
+    let reply = cluster(transfer(json!({"sourceContainerName": "main"}), json!({"envName": "N"})))
         .mutate(&app(json!({"env": [variable]})));
     assert_eq!(side(&reply, "containers")["env"][1], variable);
 }
@@ -118,7 +118,7 @@ fn case_25_shared_mounts_follow_the_containers_own_and_its_own_wins() {
         let spec = json!({"containers": null, list: [sidecar(more)], "volumes": [{"name": "own", "emptyDir": {}}]});
         let mut pod = app(json!({"volumeMounts": mounts(&["/a/b", "/e/f", "/staragent/"], "theirs")}));
         pod["spec"]["volumes"] = json!([{"name": "theirs", "emptyDir": {}}]);
-        let reply = World::from_objects(&[set("s", spec)]).mutate(&pod);
+        let reply = Cluster::from_objects(&[set("s", spec)]).mutate(&pod);
         let side = side(&reply, list);
         assert_eq!(paths(side), ["/a/b/c", "/d/e/f", "/staragent", "/a/b", "/e/f"], "{list}");
         assert_eq!(side["volumeMounts"][2]["name"], "own", "{list}");
@@ -143,7 +143,7 @@ fn cases_26_and_27_variables_of_a_sub_path_come_with_the_mount() {
             let spec = json!({"containers": null, list: [sidecar(sharing())]});
             let mut pod = app(json!({"env": env, "volumeMounts": mount(expression)}));
             pod["spec"]["volumes"] = json!([{"name": "v", "emptyDir": {}}]);
-            let reply = World::from_objects(&[set("s", spec)]).mutate(&pod);
+            let reply = Cluster::from_objects(&[set("s", spec)]).mutate(&pod);
             assert_eq!(variables(side(&reply, list)), expected, "{expression} {list}");
             assert_eq!(side(&reply, list)["volumeMounts"], mount(expression), "{expression} {list}");
         }
@@ -155,7 +155,7 @@ fn another_value_of_a_sub_paths_variable_is_a_warning() {
     let mut more = sharing();
     more["env"] = json!([{"name": "N", "value": "other"}]);
     let mount = json!([{"name": "v", "mountPath": "/data", "subPathExpr": "$(N)"}]);
-    let reply = world(more).mutate(&app(json!({"env": [{"name": "N", "value": "n"}], "volumeMounts": mount})));
+    let reply = cluster(more).mutate(&app(json!({"env": [{"name": "N", "value": "n"}], "volumeMounts": mount})));
     assert_eq!(variables(side(&reply, "containers")), ["N=other", MARK]);
     assert_eq!(
         reply.warnings,
@@ -174,7 +174,7 @@ fn mounts_of_native_sidecars_are_shared_and_those_of_init_containers_are_not() {
         {"name": "native", "image": "n:1", "restartPolicy": "Always", "volumeMounts": mount("/native")},
     ]);
     pod["spec"]["volumes"] = json!([{"name": "v", "emptyDir": {}}]);
-    assert_eq!(paths(side(&world(sharing()).mutate(&pod), "containers")), ["/main", "/native"]);
+    assert_eq!(paths(side(&cluster(sharing()).mutate(&pod), "containers")), ["/main", "/native"]);
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn only_privileged_containers_propagate_to_the_node() {
     for (privileged, expected) in [(false, "HostToContainer"), (true, "Bidirectional")] {
         let mut more = sharing();
         more["securityContext"] = json!({"privileged": privileged});
-        let reply = world(more).mutate(&app(json!({"volumeMounts": mount})));
+        let reply = cluster(more).mutate(&app(json!({"volumeMounts": mount})));
         assert_eq!(side(&reply, "containers")["volumeMounts"][0]["mountPropagation"], expected);
     }
 }
@@ -204,7 +204,7 @@ fn cases_28_and_29_devices_of_the_pods_own_containers_follow_the_containers_own(
         (json!(null), json!([device("own")])),
         (json!({"type": "enabled"}), json!([device("own"), device("vd-1"), device("vd-2")])),
     ] {
-        let reply = World::from_objects(&[set("s", spec(policy))]).mutate(&pod);
+        let reply = Cluster::from_objects(&[set("s", spec(policy))]).mutate(&pod);
         assert_eq!(side(&reply, "containers")["volumeDevices"], expected);
         assert_eq!(reply.names("volumes"), ["vd-1", "vd-2", "vd-3", "own"]);
     }
@@ -215,7 +215,7 @@ fn a_device_under_two_paths_is_shared_once_with_a_warning() {
     let mut pod = app(json!({"volumeDevices": [{"name": "d", "devicePath": "/dev/one"}]}));
     let second = json!({"name": "second", "image": "o:1", "volumeDevices": [{"name": "d", "devicePath": "/dev/two"}]});
     pod["spec"]["containers"].as_array_mut().unwrap().push(second);
-    let reply = world(json!({"shareVolumeDevicePolicy": {"type": "enabled"}})).mutate(&pod);
+    let reply = cluster(json!({"shareVolumeDevicePolicy": {"type": "enabled"}})).mutate(&pod);
     assert_eq!(side(&reply, "containers")["volumeDevices"], json!([{"name": "d", "devicePath": "/dev/one"}]));
     assert_eq!(
         reply.warnings,
@@ -236,11 +236,11 @@ fn the_token_is_shared_once_and_its_lack_is_a_warning() {
         (json!({"shareServiceAccountToken": true, "shareVolumePolicy": {"type": "enabled"}}), &["/data", TOKEN]),
         (json!({"shareServiceAccountToken": false}), &[]),
     ] {
-        let reply = world(more.clone()).mutate(&app(json!({"volumeMounts": mounts})));
+        let reply = cluster(more.clone()).mutate(&app(json!({"volumeMounts": mounts})));
         assert_eq!(paths(side(&reply, "containers")), expected, "{more}");
         assert_eq!(reply.warnings, [""; 0], "{more}");
     }
-    let reply = world(json!({"shareServiceAccountToken": true})).mutate(&app(json!({})));
+    let reply = cluster(json!({"shareServiceAccountToken": true})).mutate(&app(json!({})));
     assert_eq!(
         reply.warnings,
         [
@@ -250,7 +250,7 @@ fn the_token_is_shared_once_and_its_lack_is_a_warning() {
 }
 
 /// A pod whose app has something of everything, and a must that takes it all.
-fn taking(must: bool) -> (World, Value) {
+fn taking(must: bool) -> (Cluster, Value) {
     let more = json!({
         "transferEnv": [{"sourceContainerName": "main", "envNames": ["A", "B"]}], "shareVolumePolicy": {"type": "enabled"},
         "volumeMounts": [{"name": "own", "mountPath": "/own"}],
@@ -264,23 +264,23 @@ fn taking(must: bool) -> (World, Value) {
         "volumeMounts": [{"name": "v", "mountPath": "/one"}, {"name": "v", "mountPath": "/two", "subPathExpr": "$(N)"}],
     }));
     pod["spec"]["volumes"] = json!([{"name": "v", "emptyDir": {}}]);
-    (World::from_objects(&[set("s", spec)]), pod)
+    (Cluster::from_objects(&[set("s", spec)]), pod)
 }
 
 #[test]
 fn a_second_pass_changes_nothing_and_the_twin_accepts_it() {
     for must in [false, true] {
-        let (world, pod) = taking(must);
-        let first = world.mutate(&pod);
+        let (cluster, pod) = taking(must);
+        let first = cluster.mutate(&pod);
         assert_eq!(first.reason, reasons::INJECTED, "{}", first.message);
-        let second = world.mutate(&first.pod);
+        let second = cluster.mutate(&first.pod);
         assert_eq!(
             (second.decision, second.reason),
             (Decision::Allowed, reasons::ALREADY_INJECTED),
             "{:?}",
             second.warnings
         );
-        let twin = world.validate(&first.pod);
+        let twin = cluster.validate(&first.pod);
         assert_eq!((twin.decision, twin.warnings), (Decision::Allowed, vec![]), "{}", twin.message);
     }
 }
@@ -288,21 +288,21 @@ fn a_second_pass_changes_nothing_and_the_twin_accepts_it() {
 #[test]
 fn what_another_webhook_gives_the_app_later_is_taken_too() {
     for must in [false, true] {
-        let (world, pod) = taking(must);
-        let mut changed = world.mutate(&pod).pod;
+        let (cluster, pod) = taking(must);
+        let mut changed = cluster.mutate(&pod).pod;
         let containers = changed["spec"]["containers"].as_array_mut().unwrap();
         let main = containers.iter_mut().find(|container| container["name"] == "main").unwrap();
         main["env"].as_array_mut().unwrap().insert(0, json!({"name": "B", "value": "2"}));
         main["env"][1]["value"] = json!("changed");
         main["volumeMounts"].as_array_mut().unwrap().insert(0, json!({"name": "v", "mountPath": "/three"}));
-        let twin = world.validate(&changed);
+        let twin = cluster.validate(&changed);
         assert_eq!(twin.decision == Decision::Denied, must, "{}", twin.message);
-        let second = world.mutate(&changed);
+        let second = cluster.mutate(&changed);
         assert_eq!(second.reason, reasons::INJECTED, "{}", second.message);
         assert_eq!(variables(side(&second, "containers")), [MARK, "A=changed", "N=n", "B=2"]);
         assert_eq!(paths(side(&second, "containers")), ["/own", "/one", "/two", "/three"]);
-        assert_eq!(world.mutate(&second.pod).decision, Decision::Allowed);
-        let twin = world.validate(&second.pod);
+        assert_eq!(cluster.mutate(&second.pod).decision, Decision::Allowed);
+        let twin = cluster.validate(&second.pod);
         assert_eq!((twin.decision, twin.warnings), (Decision::Allowed, vec![]), "{}", twin.message);
     }
 }
@@ -312,8 +312,8 @@ type Change = fn(&mut Value);
 
 #[test]
 fn a_must_is_not_evaded_by_what_the_pods_author_writes() {
-    let (world, pod) = taking(true);
-    let whole = world.mutate(&pod).pod;
+    let (cluster, pod) = taking(true);
+    let whole = cluster.mutate(&pod).pod;
     let at = whole["spec"]["containers"].as_array().unwrap().iter().position(|it| it["name"] == "side").unwrap();
     let changes: [(&str, Change); 6] = [
         ("a variable that the app does not have", |side| {
@@ -334,16 +334,16 @@ fn a_must_is_not_evaded_by_what_the_pods_author_writes() {
     for (what, change) in changes {
         let mut forged = whole.clone();
         change(&mut forged["spec"]["containers"][at]);
-        assert_eq!(world.mutate(&forged).reason, reasons::CONTAINER_CLASH, "{what}");
-        assert_eq!(world.validate(&forged).decision, Decision::Denied, "{what}");
+        assert_eq!(cluster.mutate(&forged).reason, reasons::CONTAINER_CLASH, "{what}");
+        assert_eq!(cluster.validate(&forged).decision, Decision::Denied, "{what}");
     }
     // What is only lacking is put right by the one and refused by the other.
     for list in ["env", "volumeMounts"] {
         let mut forged = whole.clone();
         forged["spec"]["containers"][at][list].as_array_mut().unwrap().pop();
-        assert_eq!(world.validate(&forged).decision, Decision::Denied, "{list}");
-        let repaired = world.mutate(&forged).pod;
-        assert_eq!(world.validate(&repaired).decision, Decision::Allowed, "{list}");
+        assert_eq!(cluster.validate(&forged).decision, Decision::Denied, "{list}");
+        let repaired = cluster.mutate(&forged).pod;
+        assert_eq!(cluster.validate(&repaired).decision, Decision::Allowed, "{list}");
     }
 }
 
@@ -357,8 +357,8 @@ fn no_word_of_the_pod_keeps_its_mounts_from_a_must() {
             spec["optOut"] = json!("Denied");
         }
         let other = set("other", json!({"containers": [{"name": "main", "image": "other:1"}], "clashPolicy": "Skip"}));
-        let world = World::from_objects(&[set("s", spec), other]);
-        let reply = world.mutate(&app(json!({"env": mark, "volumeMounts": mount})));
+        let cluster = Cluster::from_objects(&[set("s", spec), other]);
+        let reply = cluster.mutate(&app(json!({"env": mark, "volumeMounts": mount})));
         let expected: &[&str] = if must { &["/secret"] } else { &[] };
         assert_eq!(paths(side(&reply, "containers")), expected);
     }
@@ -371,11 +371,11 @@ fn sets_take_nothing_from_each_other() {
             "shareVolumePolicy": {"type": "enabled"}});
         set(name, json!({"containers": [container], "volumes": [{"name": name, "emptyDir": {}}], "optOut": "Denied"}))
     };
-    let world = World::from_objects(&[sharing("a"), sharing("b")]);
-    let first = world.mutate(&app(json!({"volumeMounts": [{"name": "v", "mountPath": "/v"}]})));
+    let cluster = Cluster::from_objects(&[sharing("a"), sharing("b")]);
+    let first = cluster.mutate(&app(json!({"volumeMounts": [{"name": "v", "mountPath": "/v"}]})));
     assert_eq!(paths(&first.pod["spec"]["containers"][0]), ["/a", "/v"]);
     assert_eq!(paths(&first.pod["spec"]["containers"][1]), ["/b", "/v"]);
-    assert_eq!(world.mutate(&first.pod).decision, Decision::Allowed);
+    assert_eq!(cluster.mutate(&first.pod).decision, Decision::Allowed);
 }
 
 #[test]
@@ -387,7 +387,7 @@ fn lists_of_any_length_are_copied_up_to_what_an_api_server_stores() {
     let containers: Vec<Value> = (0..50)
         .map(|at| json!({"name": format!("c{at}"), "image": "c:1", "shareVolumePolicy": {"type": "enabled"}}))
         .collect();
-    let reply = World::from_objects(&[set("s", json!({"containers": containers}))]).mutate(&pod);
+    let reply = Cluster::from_objects(&[set("s", json!({"containers": containers}))]).mutate(&pod);
     assert_eq!(reply.reason, reasons::RESULT_ILLEGAL);
     assert!(reply.message.contains("exceeds 3 MiB"), "{}", reply.message);
 }
@@ -405,14 +405,14 @@ fn a_container_with_more_variables_mounts_or_devices_than_are_read_carries_no_se
     for (spec, value) in [(adding, "of-set"), (taking, "hidden")] {
         let mut spec = spec.clone();
         spec["optOut"] = json!("Denied");
-        let world = World::from_objects(&[set("s", spec.clone())]);
+        let cluster = Cluster::from_objects(&[set("s", spec.clone())]);
         for field in ["env", "volumeMounts", "volumeDevices"] {
             for (count, is_refused) in [(MOST, false), (MOST + 1, true)] {
                 let mut elements = vec![json!({}); count - 1];
                 elements.push(if field == "env" { json!({"name": "X", "value": "hidden"}) } else { json!({}) });
                 let mut pod = app(json!({}));
                 pod["spec"]["containers"][0][field] = json!(elements);
-                let reply = world.mutate(&pod);
+                let reply = cluster.mutate(&pod);
                 let refused =
                     (reply.decision, reply.reason, reply.code) == (Decision::Denied, Reason::TOO_LARGE, Some(422));
                 assert_eq!(refused, is_refused, "{count} {field} {spec}: {}", reply.message);
@@ -430,7 +430,7 @@ fn a_container_with_more_variables_mounts_or_devices_than_are_read_carries_no_se
     // A set that reads none of them leaves them to the API server.
     let mut pod = app(json!({}));
     pod["spec"]["containers"][0]["env"] = json!(vec![json!({}); MOST + 1]);
-    assert_eq!(world(json!({})).mutate(&pod).reason, reasons::INJECTED);
+    assert_eq!(cluster(json!({})).mutate(&pod).reason, reasons::INJECTED);
 }
 
 #[test]
@@ -440,7 +440,7 @@ fn what_is_shared_is_counted_by_its_values_before_it_is_decoded() {
         let mut pod = app(json!({}));
         pod["spec"]["containers"][0][field] = json!(elements);
         let containers: Vec<Value> = (0..containers).map(|at| sharing(&format!("c{at}"))).collect();
-        World::from_objects(&[set("s", json!({"containers": containers}))]).mutate(&pod)
+        Cluster::from_objects(&[set("s", json!({"containers": containers}))]).mutate(&pod)
     };
     let mounts = |count: usize| (0..count).map(|at| json!({"name": "v", "mountPath": format!("/{at}")})).collect();
     let devices =
@@ -471,7 +471,7 @@ fn the_paths_of_mounts_are_counted_before_they_are_decoded_where_they_are_the_sa
     for (containers, is_refused) in [(10, false), (40, true)] {
         let of_pod = |at: usize| json!({"name": format!("c{at}"), "image": "c:1", "volumeMounts": [mount]});
         let spec = json!({"containers": (0..containers).map(of_pod).collect::<Vec<_>>(), "volumes": [{"name": "v", "emptyDir": {}}]});
-        let reply = world(json!({"shareVolumePolicy": {"type": "enabled"}})).mutate(&pod(spec));
+        let reply = cluster(json!({"shareVolumePolicy": {"type": "enabled"}})).mutate(&pod(spec));
         assert_eq!(reply.reason == reasons::RESULT_ILLEGAL, is_refused, "{containers}: {}", reply.message);
     }
 }
@@ -485,7 +485,7 @@ fn what_containers_mount_at_one_place_is_counted_once() {
     let step = |at: usize| json!({"name": format!("step-{at}"), "image": "s:1", "volumeMounts": mounts});
     let volumes: Vec<Value> = (0..steps).map(|at| json!({"name": format!("run-{at}"), "emptyDir": {}})).collect();
     let pipeline = pod(json!({"containers": (0..steps).map(step).collect::<Vec<_>>(), "volumes": volumes}));
-    let reply = world(json!({"shareVolumePolicy": {"type": "enabled"}})).mutate(&pipeline);
+    let reply = cluster(json!({"shareVolumePolicy": {"type": "enabled"}})).mutate(&pipeline);
     assert_eq!(reply.decision, Decision::Patched, "{}", reply.message);
     assert_eq!(paths(side(&reply, "containers")).len(), steps);
 }

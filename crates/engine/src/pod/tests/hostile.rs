@@ -7,18 +7,18 @@ use serde_json::{Value, json};
 
 use crate::pod::limits;
 use crate::reasons;
-use crate::testing::{World, names, pod, review, set};
+use crate::testing::{Cluster, names, pod, review, set};
 
 const INJECTED: &str = "outrider.dev/injected";
 
-fn world() -> World {
+fn cluster() -> Cluster {
     let spec = json!({
         "containers": [{"name": "log", "image": "l:1", "volumeMounts": [{"name": "v", "mountPath": "/v"}]}],
         "initContainers": [{"name": "init", "image": "i:1"}],
         "volumes": [{"name": "v", "emptyDir": {}}],
         "imagePullSecrets": [{"name": "p"}],
     });
-    World::from_objects(&[set("log", spec)])
+    Cluster::from_objects(&[set("log", spec)])
 }
 
 /// The work grows with the sets that the pod matches, of which there may be any number.
@@ -27,7 +27,7 @@ fn a_decision_ends_when_nobody_waits_for_it_any_more() {
     let sets: Vec<Value> = (0..20)
         .map(|at| set(&format!("s{at:02}"), json!({"containers": [{"name": format!("c{at}"), "image": "i:1"}]})))
         .collect();
-    let world = World::from_objects(&sets);
+    let cluster = Cluster::from_objects(&sets);
     let body = serde_json::to_vec(&review("shop", &pod(json!({})))).unwrap();
     for path in ["/mutate--v1-pod", "/validate--v1-pod"] {
         let asked = Cell::new(0);
@@ -35,9 +35,9 @@ fn a_decision_ends_when_nobody_waits_for_it_any_more() {
             asked.set(asked.get() + 1);
             asked.get() > 5
         };
-        let answer = world.answer_within(path, &body, Deadline::until(&is_over));
+        let answer = cluster.answer_within(path, &body, Deadline::until(&is_over));
         assert_eq!((answer.err(), asked.get()), (Some(Unserved::OutOfTime), 6), "{path}");
-        assert!(world.answer(path, &body).is_ok(), "{path}");
+        assert!(cluster.answer(path, &body).is_ok(), "{path}");
     }
 }
 
@@ -54,11 +54,11 @@ fn of_a_hundred_thousand_owners_the_one_that_controls_the_pod_decides_its_worklo
     };
     let old = super::revisions::revision(&super::revisions::form(&["log"], 1, json!({})), "s", "old");
     let owner = |at: usize, controls: bool| json!({"apiVersion": "apps/v1", "kind": "K", "name": format!("o{at}"), "uid": "u", "controller": controls});
-    let world = World::from_objects(&[forms(json!({"partition": "50%"})), old]);
+    let cluster = Cluster::from_objects(&[forms(json!({"partition": "50%"})), old]);
     let image = |owners: Vec<Value>| {
         let mut pod = pod(json!({}));
         pod["metadata"]["ownerReferences"] = json!(owners);
-        let pod = world.mutate(&pod).pod;
+        let pod = cluster.mutate(&pod).pod;
         let log = pod["spec"]["containers"].as_array().unwrap().iter().find(|it| it["name"] == "log").unwrap();
         log["image"].as_str().unwrap().to_owned()
     };
@@ -108,10 +108,10 @@ fn a_record_that_cannot_be_read_counts_as_none() {
         &long,
         &many,
     ] {
-        let reply = world().mutate(&with_record(record));
+        let reply = cluster().mutate(&with_record(record));
         assert_eq!((reply.decision, reply.reason), (Decision::Patched, reasons::INJECTED), "{record:.40}");
         assert_eq!(reply.names("containers"), ["log", "app"]);
-        let again = world().mutate(&reply.pod);
+        let again = cluster().mutate(&reply.pod);
         assert!(again.patch.is_none(), "{record:.40}: {:?}", again.patch);
     }
 }
@@ -125,13 +125,13 @@ fn a_record_that_lists_more_containers_than_a_pod_has_is_not_read() {
         let listed: Vec<String> = (1..names).map(|at| format!("n{at}")).chain(["log".to_owned()]).collect();
         let mut pod = with_record(&json!({"log": {"hash": "v1:0", "containers": listed}}).to_string());
         pod["spec"]["containers"] = containers.clone();
-        assert_eq!(world().mutate(&pod).reason, reason, "{names}");
+        assert_eq!(cluster().mutate(&pod).reason, reason, "{names}");
     }
 }
 
 #[test]
 fn entries_of_other_sets_survive_as_they_were() {
-    let reply = world().mutate(&with_record(r#"{"z\"/~é":{"containers":["x"], "t":1e2},"a":[null]}"#));
+    let reply = cluster().mutate(&with_record(r#"{"z\"/~é":{"containers":["x"], "t":1e2},"a":[null]}"#));
     let text = reply.pod["metadata"]["annotations"][INJECTED].as_str().unwrap();
     assert!(text.starts_with(r#"{"a":[null],"log":{"#), "{text}");
     assert!(text.ends_with(r#","z\"/~é":{"containers":["x"], "t":1e2}}"#), "{text}");
@@ -143,7 +143,7 @@ fn annotations_that_would_grow_too_large_are_a_named_fault() {
     let with_filler = |bytes: usize| {
         let mut pod = pod(json!({}));
         pod["metadata"]["annotations"] = json!({"big": "x".repeat(bytes)});
-        world().mutate(&pod)
+        cluster().mutate(&pod)
     };
     let fits = with_filler(1);
     let record = fits.pod["metadata"]["annotations"][INJECTED].as_str().unwrap().len() + INJECTED.len();
@@ -193,11 +193,11 @@ fn odd_pods_get_an_answer_and_a_patch_that_applies() {
     ] {
         let mut pod = pod(json!({}));
         json_patch::merge(&mut pod, &changes);
-        let reply = world().mutate(&pod);
+        let reply = cluster().mutate(&pod);
         assert_eq!(reply.reason, reasons::INJECTED, "{changes:.200}");
         assert_eq!(reply.names("containers")[0], "log");
-        assert!(world().mutate(&reply.pod).patch.is_none(), "{changes:.200}");
-        assert_eq!(world().validate(&reply.pod).decision, Decision::Allowed);
+        assert!(cluster().mutate(&reply.pod).patch.is_none(), "{changes:.200}");
+        assert_eq!(cluster().validate(&reply.pod).decision, Decision::Allowed);
     }
 }
 
@@ -206,7 +206,7 @@ fn depth_beyond_any_reader_is_skipped_not_followed() {
     let body = review("shop", &pod(json!({"deep": "DEEP"}))).to_string();
     let deep = format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000));
     let body = body.replace("\"DEEP\"", &deep);
-    let snapshot = world();
+    let snapshot = cluster();
     // Applying the patch would need a reader that follows; the endpoint does not.
     let answer = snapshot.answer("/mutate--v1-pod", body.as_bytes()).unwrap();
     assert_eq!(answer.reason, reasons::INJECTED);
@@ -233,12 +233,12 @@ fn what_no_api_server_sends_is_refused_as_undecodable() {
         let mut pod = pod(json!({}));
         json_patch::merge(&mut pod, &changes);
         for path in ["/mutate--v1-pod", "/validate--v1-pod"] {
-            let reply = world().ask(path, &review("shop", &pod)).unwrap();
+            let reply = cluster().ask(path, &review("shop", &pod)).unwrap();
             assert_eq!((reply.reason, reply.code), (Reason::UNDECODABLE, Some(400)), "{changes}");
         }
     }
     for body in ["", "null", "[]", "{}", "{\"kind\":\"AdmissionReview\"}", "\u{0}", "{\"request\":"] {
-        let error = world().ask_bytes("/mutate--v1-pod", body.as_bytes()).unwrap_err();
+        let error = cluster().ask_bytes("/mutate--v1-pod", body.as_bytes()).unwrap_err();
         assert!(matches!(error, Unserved::Unreadable(_)), "{body:?}: {error}");
     }
 }
@@ -251,8 +251,8 @@ fn sets_with_odd_parts_make_no_panic() {
         json!({"containers": [{"name": "log", "env": [1, null, {"name": null}], "volumeDevices": [null, {}]}]}),
         json!({"containers": [{"name": "log", "resources": {"limits": {"cpu": "x"}, "claims": [1, {}]}}], "volumes": [{}]}),
     ] {
-        let world = World::from_objects(&[set("log", spec.clone())]);
-        let reply = world.mutate(&pod(json!({"resources": {"limits": {"cpu": "1"}}})));
+        let cluster = Cluster::from_objects(&[set("log", spec.clone())]);
+        let reply = cluster.mutate(&pod(json!({"resources": {"limits": {"cpu": "1"}}})));
         assert_ne!(reply.reason, reasons::NO_MATCH, "{spec}");
     }
 }
@@ -260,10 +260,10 @@ fn sets_with_odd_parts_make_no_panic() {
 #[test]
 fn names_of_sets_are_escaped_wherever_they_go() {
     let name = "a\"b/c~d\\e,é";
-    let world = World::from_objects(&[set(name, json!({"containers": [{"name": "log", "image": "l"}]}))]);
-    let reply = world.mutate(&pod(json!({})));
+    let cluster = Cluster::from_objects(&[set(name, json!({"containers": [{"name": "log", "image": "l"}]}))]);
+    let reply = cluster.mutate(&pod(json!({})));
     assert_eq!(reply.record()[name]["containers"], json!(["log"]));
-    assert!(world.mutate(&reply.pod).patch.is_none());
+    assert!(cluster.mutate(&reply.pod).patch.is_none());
     assert_eq!(names(&reply.pod, "containers"), ["log", "app"]);
 }
 
@@ -320,12 +320,12 @@ fn long_lists_of_a_pod_are_not_multiplied_with_each_other() {
         })
     };
     let sets: Vec<_> = (0..300).map(|number| set(&format!("set{number}"), spec(number))).collect();
-    let world = World::from_objects(&sets);
+    let cluster = Cluster::from_objects(&sets);
     for body in bodies {
         let body = review("shop", &body).to_string();
-        let answer = world.answer("/mutate--v1-pod", body.as_bytes()).unwrap();
+        let answer = cluster.answer("/mutate--v1-pod", body.as_bytes()).unwrap();
         assert_eq!((answer.decision, answer.reason), (Decision::Patched, reasons::INJECTED), "{:.200}", answer.message);
-        assert!(world.answer("/validate--v1-pod", body.as_bytes()).is_ok());
+        assert!(cluster.answer("/validate--v1-pod", body.as_bytes()).is_ok());
     }
 }
 
@@ -338,18 +338,18 @@ fn a_pod_beyond_a_limit_is_refused_where_a_set_selects_it_and_left_alone_elsewhe
         [(pod(json!({"containers": containers})), "spec.containers"), (annotated, "metadata.annotations")]
     {
         for path in ["/mutate--v1-pod", "/validate--v1-pod"] {
-            let reply = world().ask(path, &review("shop", &pod)).unwrap();
+            let reply = cluster().ask(path, &review("shop", &pod)).unwrap();
             assert_eq!((reply.reason, reply.code), (Reason::TOO_LARGE, Some(422)), "{field}");
             assert_eq!(reply.causes[0]["field"], field);
         }
         pod["metadata"]["labels"] = json!({"app": "of nobody"});
-        let reply = world().ask("/mutate--v1-pod", &review("shop", &pod)).unwrap();
+        let reply = cluster().ask("/mutate--v1-pod", &review("shop", &pod)).unwrap();
         assert_eq!((reply.decision, reply.reason), (Decision::Allowed, reasons::NO_MATCH), "{field}");
     }
 }
 
 #[test]
 fn a_new_pod_that_is_not_in_the_review_does_not_pass_validation() {
-    let reply = world().ask("/validate--v1-pod", &review("shop", &Value::Null)).unwrap();
+    let reply = cluster().ask("/validate--v1-pod", &review("shop", &Value::Null)).unwrap();
     assert_eq!((reply.decision, reply.reason, reply.code), (Decision::Denied, Reason::UNDECODABLE, Some(400)));
 }

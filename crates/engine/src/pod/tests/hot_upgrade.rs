@@ -4,7 +4,7 @@ use admission::Decision;
 use serde_json::{Value, json};
 
 use crate::reasons;
-use crate::testing::{World, pod, set};
+use crate::testing::{Cluster, pod, set};
 
 fn hot(name: &str, more: Value) -> Value {
     let upgrade = json!({"upgradeType": "HotUpgrade", "hotUpgradeEmptyImage": "empty:1"});
@@ -25,8 +25,8 @@ fn version_of(name: &str) -> Value {
 fn case_47_a_container_with_a_hot_upgrade_is_there_twice_with_versions() {
     let containers =
         json!([hot("dns-f", json!({})), {"name": "log-agent", "image": "l:1", "podInjectPolicy": "AfterAppContainer"}]);
-    let world = World::from_objects(&[set("sidecarset1", json!({"containers": containers}))]);
-    let reply = world.mutate(&pod(json!({})));
+    let cluster = Cluster::from_objects(&[set("sidecarset1", json!({"containers": containers}))]);
+    let reply = cluster.mutate(&pod(json!({})));
     assert_eq!(reply.names("containers"), ["dns-f-1", "dns-f-2", "app", "log-agent"]);
     let containers = &reply.pod["spec"]["containers"];
     for (at, name, image) in [(0, "dns-f-1", "dns-f:1"), (1, "dns-f-2", "empty:1")] {
@@ -45,21 +45,21 @@ fn case_47_a_container_with_a_hot_upgrade_is_there_twice_with_versions() {
         assert_eq!(annotations[key], value, "{key}");
     }
     assert_eq!(reply.record()["sidecarset1"]["containers"], json!(["dns-f-1", "dns-f-2", "log-agent"]));
-    assert_eq!(world.mutate(&reply.pod).reason, reasons::ALREADY_INJECTED);
-    assert_eq!(world.validate(&reply.pod).decision, Decision::Allowed);
+    assert_eq!(cluster.mutate(&reply.pod).reason, reasons::ALREADY_INJECTED);
+    assert_eq!(cluster.validate(&reply.pod).decision, Decision::Allowed);
 }
 
 #[test]
 fn case_48_native_sidecars_of_two_sets_cold_and_hot() {
     let cold = json!([{"name": "init-1", "image": "i:1", "restartPolicy": "Always"}]);
-    let world = World::from_objects(&[
+    let cluster = Cluster::from_objects(&[
         set("sidecarset-1", json!({"containers": null, "initContainers": cold})),
         set(
             "sidecarset-2",
             json!({"containers": null, "initContainers": [hot("hot-init", json!({"restartPolicy": "Always"}))]}),
         ),
     ]);
-    let reply = world.mutate(&pod(json!({"initContainers": [{"name": "own", "image": "o:1"}]})));
+    let reply = cluster.mutate(&pod(json!({"initContainers": [{"name": "own", "image": "o:1"}]})));
     assert_eq!(reply.names("initContainers"), ["own", "init-1", "hot-init-1", "hot-init-2"]);
     let working = &reply.pod["metadata"]["annotations"]["outrider.dev/sidecarset-working-hotupgrade-container"];
     assert_eq!(*working, r#"{"hot-init":"hot-init-1"}"#);
@@ -69,11 +69,11 @@ fn case_48_native_sidecars_of_two_sets_cold_and_hot() {
 
 #[test]
 fn case_51_a_set_of_plain_init_containers_alone_is_recorded() {
-    let world = World::from_objects(&[set(
+    let cluster = Cluster::from_objects(&[set(
         "s",
         json!({"containers": null, "initContainers": [{"name": "i", "image": "i:1"}]}),
     )]);
-    let reply = world.mutate(&pod(json!({})));
+    let reply = cluster.mutate(&pod(json!({})));
     assert_eq!(
         (&reply.record()["s"]["containers"], &reply.record()["s"]["initContainers"]),
         (&json!([]), &json!(["i"]))
@@ -83,10 +83,10 @@ fn case_51_a_set_of_plain_init_containers_alone_is_recorded() {
 #[test]
 fn variables_of_the_app_come_in_front_of_the_versions() {
     let more = json!({"transferEnv": [{"sourceContainerName": "app", "envName": "A"}]});
-    let world = World::from_objects(&[set("s", json!({"containers": [hot("h", more)]}))]);
+    let cluster = Cluster::from_objects(&[set("s", json!({"containers": [hot("h", more)]}))]);
     let mut pod = pod(json!({}));
     pod["spec"]["containers"][0]["env"] = json!([{"name": "A", "value": "1"}]);
-    let reply = world.mutate(&pod);
+    let reply = cluster.mutate(&pod);
     let names = |at: usize| -> Vec<String> {
         let env = reply.pod["spec"]["containers"][at]["env"].as_array().unwrap();
         env.iter().map(|variable| variable["name"].as_str().unwrap().to_owned()).collect()
@@ -94,16 +94,16 @@ fn variables_of_the_app_come_in_front_of_the_versions() {
     for at in [0, 1] {
         assert_eq!(names(at), ["IS_INJECTED", "A", "SIDECARSET_VERSION", "SIDECARSET_VERSION_ALT"]);
     }
-    assert_eq!(world.mutate(&reply.pod).decision, Decision::Allowed);
+    assert_eq!(cluster.mutate(&reply.pod).decision, Decision::Allowed);
 }
 
 #[test]
 fn pairs_of_two_sets_are_named_in_one_annotation() {
-    let world = World::from_objects(&[
+    let cluster = Cluster::from_objects(&[
         set("a", json!({"containers": [hot("x", json!({}))]})),
         set("b", json!({"containers": [hot("y", json!({}))]})),
     ]);
-    let reply = world.mutate(&pod(json!({})));
+    let reply = cluster.mutate(&pod(json!({})));
     let working = &reply.pod["metadata"]["annotations"]["outrider.dev/sidecarset-working-hotupgrade-container"];
     assert_eq!(*working, r#"{"x":"x-1","y":"y-1"}"#);
 }
@@ -115,19 +115,19 @@ fn no_pod_says_of_a_new_pair_which_one_works() {
         if must {
             spec["optOut"] = json!("Denied");
         }
-        let world = World::from_objects(&[set("s", spec)]);
+        let cluster = Cluster::from_objects(&[set("s", spec)]);
         let mut forged = pod(json!({}));
         forged["metadata"]["annotations"] = json!({
             "outrider.dev/sidecarset-working-hotupgrade-container": r#"{"h":"h-2"}"#,
             "version.sidecarset.outrider.dev/h-1": "0", "version.sidecarset.outrider.dev/h-2": "7",
         });
-        let reply = world.mutate(&forged);
+        let reply = cluster.mutate(&forged);
         let annotations = &reply.pod["metadata"]["annotations"];
         assert_eq!(annotations["outrider.dev/sidecarset-working-hotupgrade-container"], r#"{"h":"h-1"}"#);
         assert_eq!(annotations["version.sidecarset.outrider.dev/h-1"], "1");
         assert_eq!(annotations["version.sidecarset.outrider.dev/h-2"], "0");
         let mut changed = reply.pod.clone();
         changed["metadata"]["annotations"]["version.sidecarset.outrider.dev/h-1"] = json!("0");
-        assert_eq!(world.validate(&changed).decision == Decision::Denied, must);
+        assert_eq!(cluster.validate(&changed).decision == Decision::Denied, must);
     }
 }

@@ -5,17 +5,17 @@ use serde_json::{Value, json};
 
 use crate::pod::in_place::{Change, InPlace, NewImage, in_place};
 use crate::pod::tests::revisions::revision;
-use crate::testing::{NAMESPACE, World, pod, review, set};
+use crate::testing::{Cluster, NAMESPACE, pod, review, set};
 
 /// The pod that a set with this spec makes, asked to become that of a set with another.
 fn between(before: Value, after: Value) -> (Value, InPlace) {
-    let pod = World::from_objects(&[set("log", before)]).mutate(&pod(json!({}))).pod;
+    let pod = Cluster::from_objects(&[set("log", before)]).mutate(&pod(json!({}))).pod;
     let found = asked(&pod, after);
     (pod, found)
 }
 
 fn asked(pod: &Value, spec: Value) -> InPlace {
-    in_place(pod, NAMESPACE, "log", &World::from_objects(&[set("log", spec)]).snapshot).unwrap()
+    in_place(pod, NAMESPACE, "log", &Cluster::from_objects(&[set("log", spec)]).snapshot).unwrap()
 }
 
 fn containers(container: Value) -> Value {
@@ -60,8 +60,8 @@ fn an_image_of_a_plain_and_of_a_native_sidecar_changes_in_place_and_so_does_the_
         );
         // What comes of it is the pod that the set makes now, and there is nothing to do again.
         let pod = changed(&pod, &change);
-        let world = World::from_objects(&[set("log", after.clone())]);
-        assert_eq!(world.mutate(&pod).patch, None);
+        let cluster = Cluster::from_objects(&[set("log", after.clone())]);
+        assert_eq!(cluster.mutate(&pod).patch, None);
         assert_eq!(asked(&pod, after), InPlace::Change(Change::default()));
     }
 }
@@ -98,11 +98,11 @@ fn an_amount_that_the_older_form_gave_and_the_current_one_leaves_open_stays_unti
     let large = containers(json!({"resources": {"requests": {"cpu": "64"}}}));
     let mut by_default = containers(json!({}));
     by_default["resourceDefaults"] = json!({"requests": {"cpu": "64"}});
-    let made_by = |form: &Value| World::from_objects(&[set("log", form.clone())]).mutate(&pod(json!({}))).pod;
+    let made_by = |form: &Value| Cluster::from_objects(&[set("log", form.clone())]).mutate(&pod(json!({}))).pod;
     let asked = |pod: &Value, after: &Value, older: &[&Value]| {
         let mut objects = vec![set("log", after.clone())];
         objects.extend(older.iter().map(|form| revision(&set("log", (*form).clone()), "log", "")));
-        in_place(pod, NAMESPACE, "log", &World::from_objects(&objects).snapshot).unwrap()
+        in_place(pod, NAMESPACE, "log", &Cluster::from_objects(&objects).snapshot).unwrap()
     };
     let open = containers(json!({"image": "log:2"}));
     let expected = InPlace::NewPodOnly("container \"log\" differs in resources.requests[cpu]".to_owned());
@@ -154,7 +154,7 @@ fn case_87_what_others_put_into_the_container_stays_where_the_set_allows_it_and_
         spec
     };
     let allowed = json!({"env": ["EXTRA"], "mountPaths": ["/extra"]});
-    let mut pod = World::from_objects(&[set("log", with("log:1", allowed.clone()))]).mutate(&pod(json!({}))).pod;
+    let mut pod = Cluster::from_objects(&[set("log", with("log:1", allowed.clone()))]).mutate(&pod(json!({}))).pod;
     pod["spec"]["volumes"] = json!([{"name": "extra", "emptyDir": {}}]);
     for container in pod["spec"]["containers"].as_array_mut().unwrap().iter_mut().filter(|it| it["name"] == "log") {
         container["env"].as_array_mut().unwrap().push(json!({"name": "EXTRA", "value": "x"}));
@@ -174,7 +174,7 @@ fn a_pod_that_the_set_did_not_inject_is_left_alone() {
     let mut forged = own.clone();
     forged["metadata"]["annotations"] =
         json!({"outrider.dev/injected": json!({"log": {"hash": "v1:0", "containers": []}}).to_string()});
-    let mut opted_out = World::from_objects(&[set("log", json!({}))]).mutate(&pod(json!({}))).pod;
+    let mut opted_out = Cluster::from_objects(&[set("log", json!({}))]).mutate(&pod(json!({}))).pod;
     opted_out["metadata"]["annotations"]["outrider.dev/skip"] = "log".into();
     for (case, pod, expected) in [
         ("no record", own, "has no record"),
@@ -207,19 +207,19 @@ fn the_entry_after_creation_lets_a_rollout_of_a_must_pass() {
     let mut review = review(NAMESPACE, &changed(&old, &change));
     review["request"]["operation"] = "UPDATE".into();
     review["request"]["oldObject"] = old.clone();
-    let world = World::from_objects(&[set("log", must("log:2"))]);
-    assert_eq!(world.ask("/validate--v1-pod-update", &review).unwrap().decision, Decision::Allowed);
+    let cluster = Cluster::from_objects(&[set("log", must("log:2"))]);
+    assert_eq!(cluster.ask("/validate--v1-pod-update", &review).unwrap().decision, Decision::Allowed);
 }
 
 #[test]
 fn containers_of_the_app_and_of_other_sets_keep_what_they_are() {
     let others = [set("log", json!({})), set("mesh", json!({}))];
-    let old = World::from_objects(&others).mutate(&pod(json!({}))).pod;
+    let old = Cluster::from_objects(&others).mutate(&pod(json!({}))).pod;
     let now = [
         set("log", containers(json!({"image": "log:2"}))),
         set("mesh", json!({"containers": [{"name": "mesh", "image": "mesh:2"}]})),
     ];
-    let found = in_place(&old, NAMESPACE, "log", &World::from_objects(&now).snapshot).unwrap();
+    let found = in_place(&old, NAMESPACE, "log", &Cluster::from_objects(&now).snapshot).unwrap();
     let InPlace::Change(change) = found else { panic!("{found:?}") };
     assert_eq!(change.images, [image("containers", "log:2")]);
     let record: Value = serde_json::from_str(&change.annotations[0].1).unwrap();
@@ -238,7 +238,7 @@ fn a_digest_that_a_resolver_put_behind_the_image_is_kept_and_restarts_nothing() 
         spec
     };
     let digest = format!("@sha256:{}", "0".repeat(64));
-    let mut pod = World::from_objects(&[set("log", with("log:1", "1"))]).mutate(&pod(json!({}))).pod;
+    let mut pod = Cluster::from_objects(&[set("log", with("log:1", "1"))]).mutate(&pod(json!({}))).pod;
     let resolved = |pod: &mut Value, image: String| {
         for container in pod["spec"]["containers"].as_array_mut().unwrap() {
             if container["name"] == "log" {
@@ -301,11 +301,11 @@ fn an_annotation_that_an_earlier_set_of_the_pod_gives_is_not_changed_by_a_later_
         set("log", spec)
     };
     let gives = json!({"patchPodMetadata": metadata("of-mesh")});
-    let old = World::from_objects(&[first(gives.clone()), second(json!({}))]).mutate(&pod(json!({}))).pod;
+    let old = Cluster::from_objects(&[first(gives.clone()), second(json!({}))]).mutate(&pod(json!({}))).pod;
     let also_gives = second(json!({"patchPodMetadata": metadata("of-log")}));
     let asked = |first: Value| {
-        let world = World::from_objects(&[first, also_gives.clone()]);
-        in_place(&old, NAMESPACE, "log", &world.snapshot).unwrap()
+        let cluster = Cluster::from_objects(&[first, also_gives.clone()]);
+        in_place(&old, NAMESPACE, "log", &cluster.snapshot).unwrap()
     };
     // Of whatever form the earlier one is in the pod.
     let newer = json!({"patchPodMetadata": metadata("newer"), "containers": [{"name": "mesh", "image": "mesh:2"}]});

@@ -4,9 +4,9 @@ use admission::Decision;
 use serde_json::{Value, json};
 
 use crate::reasons;
-use crate::testing::{World, pod, set};
+use crate::testing::{Cluster, pod, set};
 
-fn world(spec: Value) -> World {
+fn cluster(spec: Value) -> Cluster {
     let both = json!({
         "containers": [{"name": "first", "image": "f:1"}, {"name": "last", "image": "l:1", "podInjectPolicy": "AfterAppContainer"}],
         "initContainers": [
@@ -15,7 +15,7 @@ fn world(spec: Value) -> World {
     });
     let mut all = both;
     json_patch::merge(&mut all, &spec);
-    World::from_objects(&[set("s", all)])
+    Cluster::from_objects(&[set("s", all)])
 }
 
 fn job_pod(restart: &str) -> Value {
@@ -30,8 +30,8 @@ fn containers_become_native_sidecars_around_the_init_containers() {
     ]);
     for pod in [job_pod("Never"), job_pod("OnFailure"), owned] {
         for spec in [json!({}), json!({"jobPods": "NativeSidecar"})] {
-            let world = world(spec);
-            let reply = world.mutate(&pod);
+            let cluster = cluster(spec);
+            let reply = cluster.mutate(&pod);
             assert_eq!((reply.reason, &reply.warnings), (reasons::INJECTED, &Vec::new()));
             assert_eq!(reply.names("initContainers"), ["first", "early", "own", "setup", "last"]);
             assert_eq!(reply.names("containers"), ["app"]);
@@ -43,9 +43,9 @@ fn containers_become_native_sidecars_around_the_init_containers() {
             assert_eq!(record["containers"], json!([]));
             // kubectl takes the first of the containers, which is the pod's own.
             assert_eq!(reply.pod["metadata"]["annotations"].as_object().unwrap().len(), 1);
-            let again = world.mutate(&reply.pod);
+            let again = cluster.mutate(&reply.pod);
             assert_eq!((again.reason, again.patch), (reasons::ALREADY_INJECTED, None));
-            assert_eq!(world.validate(&reply.pod).reason, reasons::ALREADY_INJECTED);
+            assert_eq!(cluster.validate(&reply.pod).reason, reasons::ALREADY_INJECTED);
         }
     }
 }
@@ -56,32 +56,32 @@ fn other_pods_get_the_containers_as_written() {
     not_owned["metadata"]["ownerReferences"] =
         json!([{"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "j"}]);
     for pod in [job_pod("Always"), job_pod(""), not_owned] {
-        assert_eq!(world(json!({})).mutate(&pod).names("containers"), ["first", "app", "last"]);
+        assert_eq!(cluster(json!({})).mutate(&pod).names("containers"), ["first", "app", "last"]);
     }
-    let injected = world(json!({"jobPods": "Inject"})).mutate(&job_pod("Never"));
+    let injected = cluster(json!({"jobPods": "Inject"})).mutate(&job_pod("Never"));
     assert_eq!(injected.names("containers"), ["first", "app", "last"]);
     assert_eq!(injected.names("initContainers"), ["early", "own", "setup"]);
 }
 
 #[test]
 fn a_set_that_leaves_out_pods_that_end_is_skipped() {
-    let world = world(json!({"jobPods": "Skip"}));
-    let reply = world.mutate(&job_pod("Never"));
+    let cluster = cluster(json!({"jobPods": "Skip"}));
+    let reply = cluster.mutate(&job_pod("Never"));
     assert_eq!((reply.decision, reply.reason), (Decision::Allowed, reasons::JOB_SKIPPED));
     assert_eq!(reply.audit["skipped"], "s=JobSkipped");
-    assert_eq!(world.validate(&job_pod("Never")).decision, Decision::Allowed);
-    assert_eq!(world.mutate(&job_pod("Always")).reason, reasons::INJECTED);
+    assert_eq!(cluster.validate(&job_pod("Never")).decision, Decision::Allowed);
+    assert_eq!(cluster.mutate(&job_pod("Always")).reason, reasons::INJECTED);
 }
 
 #[test]
 fn a_server_without_native_sidecars_gets_none_and_a_must_is_not_evaded() {
     for (minor, reason) in [(28, reasons::JOB_SKIPPED), (29, reasons::INJECTED)] {
-        assert_eq!(world(json!({})).on(minor).mutate(&job_pod("Never")).reason, reason, "{minor}");
+        assert_eq!(cluster(json!({})).on(minor).mutate(&job_pod("Never")).reason, reason, "{minor}");
     }
-    assert_eq!(world(json!({})).on(28).mutate(&job_pod("Always")).reason, reasons::INJECTED);
+    assert_eq!(cluster(json!({})).on(28).mutate(&job_pod("Always")).reason, reasons::INJECTED);
     // Init containers alone end by themselves.
-    assert_eq!(world(json!({"containers": []})).on(28).mutate(&job_pod("Never")).reason, reasons::INJECTED);
-    let must = world(json!({"optOut": "Denied"})).on(28);
+    assert_eq!(cluster(json!({"containers": []})).on(28).mutate(&job_pod("Never")).reason, reasons::INJECTED);
+    let must = cluster(json!({"optOut": "Denied"})).on(28);
     for reply in [must.mutate(&job_pod("Never")), must.validate(&job_pod("Never"))] {
         assert_eq!(reply.decision, Decision::Denied);
         assert!(reply.message.contains("Kubernetes 1.28 has no native sidecars"), "{}", reply.message);
@@ -90,7 +90,7 @@ fn a_server_without_native_sidecars_gets_none_and_a_must_is_not_evaded() {
 
 #[test]
 fn a_must_is_a_native_sidecar_in_a_pod_that_ends_and_nothing_else() {
-    let must = world(json!({"optOut": "Denied"}));
+    let must = cluster(json!({"optOut": "Denied"}));
     let carried = must.mutate(&job_pod("Never")).pod;
     assert_eq!(must.validate(&carried).decision, Decision::Allowed);
     // As plain containers they are not what injection gives the pod.
@@ -103,10 +103,10 @@ fn a_must_is_a_native_sidecar_in_a_pod_that_ends_and_nothing_else() {
 
 #[test]
 fn a_pod_that_carries_the_set_in_another_list_carries_another_form() {
-    let world = world(json!({}));
-    let mut plain = world.mutate(&job_pod("Always")).pod;
+    let cluster = cluster(json!({}));
+    let mut plain = cluster.mutate(&job_pod("Always")).pod;
     plain["spec"]["restartPolicy"] = json!("Never");
-    let reply = world.mutate(&plain);
+    let reply = cluster.mutate(&plain);
     assert_eq!(reply.reason, reasons::OUTDATED, "{}", reply.message);
     assert_eq!(reply.names("containers"), ["first", "app", "last"]);
     assert!(
@@ -115,7 +115,7 @@ fn a_pod_that_carries_the_set_in_another_list_carries_another_form() {
         reply.warnings
     );
     // `render` replaces it.
-    let out = world.take_out(&plain);
+    let out = cluster.take_out(&plain);
     assert_eq!(out.replaced.len(), 4, "{:?} {:?}", out.replaced, out.left);
 }
 
@@ -129,8 +129,8 @@ fn what_a_native_sidecar_may_not_have_is_left_out_with_a_warning() {
         ],
         "livenessProbe": {"exec": {"command": ["true"]}}, "lifecycle": {"preStop": {"exec": {"command": ["true"]}}},
     });
-    let world = World::from_objects(&[set("s", json!({"containers": [container]}))]);
-    let reply = world.mutate(&pod(json!({"restartPolicy": "Never"})));
+    let cluster = Cluster::from_objects(&[set("s", json!({"containers": [container]}))]);
+    let reply = cluster.mutate(&pod(json!({"restartPolicy": "Never"})));
     assert_eq!(
         reply.pod["spec"]["initContainers"][0],
         json!({
@@ -145,7 +145,7 @@ fn what_a_native_sidecar_may_not_have_is_left_out_with_a_warning() {
             r#"container "log" of SidecarSet "s" goes without its restartPolicyRules and restartPolicy and resizePolicy: in a pod that is to end it is a native sidecar, which may not have it"#
         ]
     );
-    assert!(world.mutate(&reply.pod).warnings.is_empty());
+    assert!(cluster.mutate(&reply.pod).warnings.is_empty());
 }
 
 #[test]
@@ -155,9 +155,9 @@ fn a_native_sidecar_of_a_set_shares_nothing_with_another_that_shares() {
         "containers": [{"name": "other", "image": "o:1", "volumeMounts": [{"name": "v", "mountPath": "/v"}]}],
         "volumes": [{"name": "v", "emptyDir": {}}],
     });
-    let world = World::from_objects(&[set("other", other), set("share", json!({"containers": [agent]}))]);
-    let reply = world.mutate(&job_pod("Never"));
+    let cluster = Cluster::from_objects(&[set("other", other), set("share", json!({"containers": [agent]}))]);
+    let reply = cluster.mutate(&job_pod("Never"));
     assert_eq!(reply.names("initContainers"), ["other", "agent", "own"]);
     assert_eq!(reply.pod["spec"]["initContainers"][1]["volumeMounts"], Value::Null);
-    assert_eq!(world.mutate(&reply.pod).patch, None);
+    assert_eq!(cluster.mutate(&reply.pod).patch, None);
 }

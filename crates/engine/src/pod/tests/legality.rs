@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::reasons;
-use crate::testing::{World, pod, set};
+use crate::testing::{Cluster, pod, set};
 
 fn container(fields: Value) -> Value {
     let mut container = json!({"name": "log", "image": "l:1"});
@@ -21,7 +21,7 @@ type Case = (Value, Value, Option<(&'static str, &'static str)>);
 
 fn check(cases: Vec<Case>) {
     for (spec, pod_spec, fault) in cases {
-        let reply = World::from_objects(&[set("s", spec.clone())]).mutate(&pod(pod_spec.clone()));
+        let reply = Cluster::from_objects(&[set("s", spec.clone())]).mutate(&pod(pod_spec.clone()));
         match fault {
             None => assert_eq!(reply.reason, reasons::INJECTED, "{spec} {pod_spec}: {}", reply.message),
             Some((field, text)) => {
@@ -146,7 +146,7 @@ fn annotations_and_hooks_agree_with_the_pod() {
     let noted = |value: &str| {
         let mut pod = pod(json!({}));
         pod["metadata"]["annotations"] = json!({"container.seccomp.security.alpha.kubernetes.io/log": value});
-        World::from_objects(&[set("s", profile.clone())]).mutate(&pod)
+        Cluster::from_objects(&[set("s", profile.clone())]).mutate(&pod)
     };
     assert_eq!(noted("runtime/default").reason, reasons::INJECTED);
     assert_eq!(noted("docker/default").reason, reasons::INJECTED);
@@ -211,7 +211,7 @@ fn no_volume_refers_to_the_claim_of_an_ephemeral_one() {
         let volume = json!({"name": "kept", "persistentVolumeClaim": {"claimName": claim}});
         let mut pod = pod(json!({"volumes": [volume]}));
         pod["metadata"]["name"] = json!(name);
-        World::from_objects(&[set("s", ours.clone())]).mutate(&pod)
+        Cluster::from_objects(&[set("s", ours.clone())]).mutate(&pod)
     };
     assert_eq!(injected("app", "app-kept").reason, reasons::INJECTED);
     assert_eq!(injected("", "-scratch").reason, reasons::INJECTED);

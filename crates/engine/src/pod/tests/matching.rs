@@ -4,7 +4,7 @@ use admission::{Decision, Unserved};
 use serde_json::{Value, json};
 
 use crate::reasons;
-use crate::testing::{World, pod, set};
+use crate::testing::{Cluster, pod, set};
 
 const NAMESPACES: &str = "
 kind: Namespace
@@ -17,10 +17,10 @@ kind: Namespace
 metadata: {name: bare}
 ";
 
-fn world(spec: Value) -> World {
+fn cluster(spec: Value) -> Cluster {
     let mut objects: Vec<Value> = crate::yaml::read(NAMESPACES).unwrap().into_iter().map(|it| it.value).collect();
     objects.push(set("log", spec));
-    World::from_objects(&objects)
+    Cluster::from_objects(&objects)
 }
 
 fn labelled(labels: Value) -> Value {
@@ -54,7 +54,7 @@ fn a_set_selects_pods_by_every_operator() {
         (expression("more", "DoesNotExist", &[]), true),
         (expression("tier", "DoesNotExist", &[]), false),
     ] {
-        let reply = world(spec.clone()).mutate(&labelled(labels.clone()));
+        let reply = cluster(spec.clone()).mutate(&labelled(labels.clone()));
         assert_eq!(reply.decision == Decision::Patched, selected, "{spec}");
         assert_eq!(reply.reason, if selected { reasons::INJECTED } else { reasons::NO_MATCH }, "{spec}");
     }
@@ -64,19 +64,19 @@ fn a_set_selects_pods_by_every_operator() {
 fn a_pod_without_labels_is_selected_by_what_asks_for_none() {
     for labels in [json!({}), json!(null)] {
         let pod = labelled(labels);
-        assert_eq!(world(json!({})).mutate(&pod).reason, reasons::NO_MATCH);
-        assert_eq!(world(expression("app", "DoesNotExist", &[])).mutate(&pod).reason, reasons::INJECTED);
+        assert_eq!(cluster(json!({})).mutate(&pod).reason, reasons::NO_MATCH);
+        assert_eq!(cluster(expression("app", "DoesNotExist", &[])).mutate(&pod).reason, reasons::INJECTED);
     }
 }
 
 #[test]
 fn of_a_label_written_twice_the_last_counts() {
-    let world = world(json!({}));
+    let cluster = cluster(json!({}));
     for (labels, reason) in
         [(r#"{"app":"db","app":"web"}"#, reasons::INJECTED), (r#"{"app":"web","app":"db"}"#, reasons::NO_MATCH)]
     {
         let body = crate::testing::review("shop", &labelled(json!("LABELS"))).to_string().replace("\"LABELS\"", labels);
-        assert_eq!(world.ask_bytes("/mutate--v1-pod", body.as_bytes()).unwrap().reason, reason, "{labels}");
+        assert_eq!(cluster.ask_bytes("/mutate--v1-pod", body.as_bytes()).unwrap().reason, reason, "{labels}");
     }
 }
 
@@ -106,7 +106,7 @@ fn a_set_reaches_the_namespaces_it_asks_for() {
             true,
         ),
     ] {
-        let reply = world(spec.clone()).live().mutate_in(namespace, &pod(json!({}))).unwrap();
+        let reply = cluster(spec.clone()).live().mutate_in(namespace, &pod(json!({}))).unwrap();
         assert_eq!(reply.reason, if selected { reasons::INJECTED } else { reasons::NO_MATCH }, "{spec} in {namespace}");
         assert_eq!(reply.warnings, [""; 0]);
     }
@@ -114,30 +114,30 @@ fn a_set_reaches_the_namespaces_it_asks_for() {
 
 #[test]
 fn the_namespace_of_the_request_counts_not_the_one_in_the_object() {
-    let world = world(json!({"namespace": "shop"}));
+    let cluster = cluster(json!({"namespace": "shop"}));
     let mut pod = pod(json!({}));
     pod["metadata"]["namespace"] = json!("bare");
-    assert_eq!(world.mutate_in("shop", &pod).unwrap().reason, reasons::INJECTED);
+    assert_eq!(cluster.mutate_in("shop", &pod).unwrap().reason, reasons::INJECTED);
     pod["metadata"]["namespace"] = json!("shop");
-    assert_eq!(world.mutate_in("bare", &pod).unwrap().reason, reasons::NO_MATCH);
+    assert_eq!(cluster.mutate_in("bare", &pod).unwrap().reason, reasons::NO_MATCH);
 }
 
 #[test]
 fn labels_of_an_unknown_namespace_are_waited_for_with_a_cluster() {
     let spec = json!({"namespaceSelector": {"matchLabels": {"team": "blue"}}});
     let unknown = Unserved::NamespaceUnknown("new".to_owned());
-    assert_eq!(world(spec.clone()).live().mutate_in("new", &pod(json!({}))).unwrap_err(), unknown);
+    assert_eq!(cluster(spec.clone()).live().mutate_in("new", &pod(json!({}))).unwrap_err(), unknown);
     assert_eq!((unknown.status(), unknown.retry_after()), (503, Some(1)));
     // A set that does not select the pod anyway asks for nothing.
     let other = labelled(json!({"app": "db"}));
-    assert_eq!(world(spec).live().mutate_in("new", &other).unwrap().reason, reasons::NO_MATCH);
+    assert_eq!(cluster(spec).live().mutate_in("new", &other).unwrap().reason, reasons::NO_MATCH);
 }
 
 #[test]
 fn labels_of_an_unknown_namespace_are_taken_as_no_match_offline() {
-    let world =
-        world(json!({"namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]}}));
-    let reply = world.mutate_in("new", &pod(json!({}))).unwrap();
+    let cluster =
+        cluster(json!({"namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]}}));
+    let reply = cluster.mutate_in("new", &pod(json!({}))).unwrap();
     assert_eq!((reply.decision, reply.reason), (Decision::Allowed, reasons::NAMESPACE_UNKNOWN));
     assert_eq!(
         reply.warnings,
@@ -151,7 +151,7 @@ fn labels_of_an_unknown_namespace_are_taken_as_no_match_offline() {
 
 #[test]
 fn a_paused_set_leaves_pods_alone_and_says_so() {
-    let reply = world(json!({"injectionStrategy": {"paused": true}})).mutate(&pod(json!({})));
+    let reply = cluster(json!({"injectionStrategy": {"paused": true}})).mutate(&pod(json!({})));
     assert_eq!((reply.decision, reply.reason), (Decision::Allowed, reasons::SET_PAUSED));
     assert_eq!(reply.warnings, ["SetPaused: injection by SidecarSet \"log\" is paused"]);
 }
@@ -170,18 +170,18 @@ fn containers_go_to_pods_of_their_own_platform() {
         (json!({"nodeSelector": {"disk": "windows"}}), "Linux"),
     ] {
         for (spec, of_set) in [(json!({}), "Linux"), (windows.clone(), "Windows")] {
-            let reply = world(spec).mutate(&pod(pod_spec.clone()));
+            let reply = cluster(spec).mutate(&pod(pod_spec.clone()));
             let expected = if platform == of_set { reasons::INJECTED } else { reasons::WRONG_PLATFORM };
             assert_eq!(reply.reason, expected, "{pod_spec} and a set for {of_set}");
         }
     }
     let must = json!({"containers": windows["containers"], "optOut": "Denied", "clashPolicy": "Refuse"});
-    let reply = world(must.clone()).mutate(&pod(json!({})));
+    let reply = cluster(must.clone()).mutate(&pod(json!({})));
     assert_eq!((reply.decision, reply.reason), (Decision::Denied, reasons::PLATFORM_UNKNOWN));
     assert_eq!(reply.causes[0]["field"], "spec.os.name");
-    let reply = world(must).mutate(&pod(json!({"os": {"name": "linux"}})));
+    let reply = cluster(must).mutate(&pod(json!({"os": {"name": "linux"}})));
     assert_eq!((reply.decision, reply.reason), (Decision::Allowed, reasons::WRONG_PLATFORM));
-    let reply = world(json!({})).mutate(&pod(json!({"os": {"name": "windows"}})));
+    let reply = cluster(json!({})).mutate(&pod(json!({"os": {"name": "windows"}})));
     assert_eq!(
         reply.warnings,
         ["WrongPlatform: the pod runs on Windows, the containers of SidecarSet \"log\" on Linux"]
@@ -200,7 +200,7 @@ fn a_pod_that_names_its_node_runs_on_the_system_of_the_node() {
     ];
     let mut objects = vec![set("log", json!({}))];
     objects.extend(nodes);
-    let world = World::from_objects(&objects);
+    let cluster = Cluster::from_objects(&objects);
     for (spec, reason) in [
         (json!({"nodeName": "w"}), reasons::WRONG_PLATFORM),
         (json!({"nodeName": "b"}), reasons::WRONG_PLATFORM),
@@ -210,6 +210,6 @@ fn a_pod_that_names_its_node_runs_on_the_system_of_the_node() {
         (json!({"nodeName": "w", "os": {"name": "linux"}}), reasons::INJECTED),
         (json!({"nodeName": "w", "nodeSelector": {"kubernetes.io/os": "linux"}}), reasons::INJECTED),
     ] {
-        assert_eq!(world.mutate(&pod(spec.clone())).reason, reason, "{spec}");
+        assert_eq!(cluster.mutate(&pod(spec.clone())).reason, reason, "{spec}");
     }
 }

@@ -4,7 +4,7 @@ use admission::Decision;
 use serde_json::{Value, json};
 
 use crate::reasons;
-use crate::testing::{World, pod, set};
+use crate::testing::{Cluster, pod, set};
 
 fn gives(name: &str, order: i32, entries: Value) -> Value {
     set(name, json!({"order": order, "patchPodMetadata": entries}))
@@ -22,15 +22,15 @@ fn annotated(annotations: Value) -> Value {
 
 #[test]
 fn case_41_patches_of_several_sets_are_merged_in_their_order() {
-    let world = World::from_objects(&[
+    let cluster = Cluster::from_objects(&[
         gives("b", 0, json!([entry("MergePatchJson", "key1", r#"{"log-agent":1}"#), entry("Retain", "key", "a")])),
         gives("a", 1, json!([entry("MergePatchJson", "key1", r#"{"envoy":2}"#)])),
     ]);
-    let first = world.mutate(&pod(json!({})));
+    let first = cluster.mutate(&pod(json!({})));
     let annotations = &first.pod["metadata"]["annotations"];
     assert_eq!(annotations["key1"], r#"{"envoy":2,"log-agent":1}"#);
     assert_eq!(annotations["key"], "a");
-    assert_eq!(world.mutate(&first.pod).decision, Decision::Allowed);
+    assert_eq!(cluster.mutate(&first.pod).decision, Decision::Allowed);
 }
 
 #[test]
@@ -51,10 +51,10 @@ fn cases_42_and_43_a_policy_says_what_happens_to_an_annotation_that_the_pod_has(
         // Case 44.
         ("MergePatchJson", r#"{"a": null}"#, Some(r#"{"a": 1, "b": 2}"#), r#"{"b":2}"#),
     ] {
-        let world = World::from_objects(&[gives("s", 0, json!([entry(policy, "k", given)]))]);
-        let reply = world.mutate(&annotated(before.map_or_else(|| json!({}), |before| json!({"k": before}))));
+        let cluster = Cluster::from_objects(&[gives("s", 0, json!([entry(policy, "k", given)]))]);
+        let reply = cluster.mutate(&annotated(before.map_or_else(|| json!({}), |before| json!({"k": before}))));
         assert_eq!(reply.pod["metadata"]["annotations"]["k"], expected, "{policy} {before:?}");
-        let second = world.mutate(&reply.pod);
+        let second = cluster.mutate(&reply.pod);
         assert_eq!(
             (second.decision, second.reason),
             (Decision::Allowed, reasons::ALREADY_INJECTED),
@@ -68,7 +68,7 @@ fn case_44_a_value_that_is_no_json_cannot_be_merged_into() {
     for (policy, decision) in [("Refuse", Decision::Denied), ("Skip", Decision::Allowed)] {
         let mut object = gives("s", 0, json!([entry("MergePatchJson", "k", r#"{"a":1}"#)]));
         object["spec"]["clashPolicy"] = json!(policy);
-        let reply = World::from_objects(&[object]).mutate(&annotated(json!({"k": "no json"})));
+        let reply = Cluster::from_objects(&[object]).mutate(&annotated(json!({"k": "no json"})));
         assert_eq!((reply.decision, reply.reason), (decision, reasons::EVALUATION_FAILED), "{policy}");
         let said = format!("{}{:?}", reply.message, reply.warnings);
         let expected =
@@ -80,12 +80,12 @@ fn case_44_a_value_that_is_no_json_cannot_be_merged_into() {
 
 #[test]
 fn of_two_sets_that_overwrite_one_annotation_the_earlier_wins() {
-    let world = World::from_objects(&[
+    let cluster = Cluster::from_objects(&[
         gives("b", 0, json!([entry("Overwrite", "k", "of b")])),
         gives("a", 1, json!([entry("Overwrite", "k", "of a")])),
         gives("c", 2, json!([entry("Retain", "k", "of c")])),
     ]);
-    let reply = world.mutate(&annotated(json!({"k": "old"})));
+    let reply = cluster.mutate(&annotated(json!({"k": "old"})));
     assert_eq!(reply.pod["metadata"]["annotations"]["k"], "of b");
     assert_eq!(reply.names("containers"), ["b", "c", "app"]);
     assert!(reply.audit["skipped"].contains("a=SetConflict"), "{:?}", reply.audit);
@@ -95,16 +95,16 @@ fn of_two_sets_that_overwrite_one_annotation_the_earlier_wins() {
 fn a_must_has_its_annotations_when_it_is_stored() {
     let mut must = gives("s", 0, json!([entry("Overwrite", "k", "v"), entry("Retain", "kept", "x")]));
     must["spec"]["optOut"] = json!("Denied");
-    let world = World::from_objects(&[must]);
-    let whole = world.mutate(&annotated(json!({"k": "forged", "kept": "own"}))).pod;
-    assert_eq!(world.validate(&whole).decision, Decision::Allowed);
+    let cluster = Cluster::from_objects(&[must]);
+    let whole = cluster.mutate(&annotated(json!({"k": "forged", "kept": "own"}))).pod;
+    assert_eq!(cluster.validate(&whole).decision, Decision::Allowed);
     for change in [json!({"k": "forged"}), json!({"k": null}), json!({"kept": null})] {
         let mut changed = whole.clone();
         json_patch::merge(&mut changed["metadata"]["annotations"], &change);
-        let twin = world.validate(&changed);
+        let twin = cluster.validate(&changed);
         assert_eq!(twin.decision, Decision::Denied, "{change}");
         assert!(twin.message.contains("and lacks its annotation"), "{}", twin.message);
-        assert_eq!(world.validate(&world.mutate(&changed).pod).decision, Decision::Allowed, "{change}");
+        assert_eq!(cluster.validate(&cluster.mutate(&changed).pod).decision, Decision::Allowed, "{change}");
     }
 }
 
@@ -115,20 +115,20 @@ fn two_musts_that_merge_one_member_are_content_with_the_later_value() {
         object["spec"]["optOut"] = json!("Denied");
         object
     };
-    let world = World::from_objects(&[merges("a", 0, 1), merges("b", 1, 2)]);
-    let whole = world.mutate(&pod(json!({}))).pod;
+    let cluster = Cluster::from_objects(&[merges("a", 0, 1), merges("b", 1, 2)]);
+    let whole = cluster.mutate(&pod(json!({}))).pod;
     assert_eq!(whole["metadata"]["annotations"]["k"], r#"{"x":2}"#);
-    assert_eq!(world.mutate(&whole).decision, Decision::Allowed);
-    let twin = world.validate(&whole);
+    assert_eq!(cluster.mutate(&whole).decision, Decision::Allowed);
+    let twin = cluster.validate(&whole);
     assert_eq!(twin.decision, Decision::Allowed, "{}", twin.message);
 }
 
 #[test]
 fn annotations_that_exceed_the_limit_are_no_patch() {
     let big = "x".repeat(200 * 1024);
-    let world = World::from_objects(&[gives("s", 0, json!([entry("Overwrite", "k", &big)]))]);
-    assert_eq!(world.mutate(&pod(json!({}))).decision, Decision::Patched);
-    let reply = world.mutate(&annotated(json!({"own": "y".repeat(60 * 1024)})));
+    let cluster = Cluster::from_objects(&[gives("s", 0, json!([entry("Overwrite", "k", &big)]))]);
+    assert_eq!(cluster.mutate(&pod(json!({}))).decision, Decision::Patched);
+    let reply = cluster.mutate(&annotated(json!({"own": "y".repeat(60 * 1024)})));
     assert_eq!((reply.decision, reply.reason), (Decision::Denied, reasons::RESULT_ILLEGAL));
 }
 
@@ -140,12 +140,12 @@ fn a_container_may_be_named_by_an_annotation_of_the_set() {
         "s",
         json!({"containers": [container], "optOut": "Denied", "patchPodMetadata": [entry("Retain", "biz", "app")]}),
     );
-    let world = World::from_objects(&[object]);
+    let cluster = Cluster::from_objects(&[object]);
     let mut pod = pod(json!({}));
     pod["spec"]["containers"][0]["env"] = json!([{"name": "A", "value": "1"}]);
-    let whole = world.mutate(&pod).pod;
+    let whole = cluster.mutate(&pod).pod;
     assert_eq!(whole["spec"]["containers"][0]["env"][1], json!({"name": "A", "value": "1"}));
-    assert_eq!(world.validate(&whole).decision, Decision::Allowed);
+    assert_eq!(cluster.validate(&whole).decision, Decision::Allowed);
 }
 
 const SAFE: &str = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes";
@@ -155,15 +155,15 @@ fn empty_directories_of_sets_join_those_that_may_be_lost() {
     let container = json!({"name": "side", "image": "side:1", "volumeMounts": [
         {"name": "scratch", "mountPath": "/s"}, {"name": "config", "mountPath": "/c"}]});
     let volumes = json!([{"name": "scratch"}, {"name": "config", "configMap": {"name": "c"}}, {"name": "unused", "emptyDir": {}}]);
-    let world = World::from_objects(&[set("s", json!({"containers": [container], "volumes": volumes}))]);
+    let cluster = Cluster::from_objects(&[set("s", json!({"containers": [container], "volumes": volumes}))]);
     for (before, expected) in [
         (json!({}), json!(null)),
         (json!({SAFE: ""}), json!("scratch")),
         (json!({SAFE: "mine"}), json!("mine,scratch")),
         (json!({SAFE: "mine,scratch"}), json!("mine,scratch")),
     ] {
-        let reply = world.mutate(&annotated(before.clone()));
+        let reply = cluster.mutate(&annotated(before.clone()));
         assert_eq!(reply.pod["metadata"]["annotations"][SAFE], expected, "{before}");
-        assert_eq!(world.mutate(&reply.pod).decision, Decision::Allowed, "{before}");
+        assert_eq!(cluster.mutate(&reply.pod).decision, Decision::Allowed, "{before}");
     }
 }

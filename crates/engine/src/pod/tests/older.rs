@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::testing::{World, pod, set as set_of};
+use crate::testing::{Cluster, pod, set as set_of};
 
-fn set() -> World {
-    World::from_objects(&[set_of(
+fn set() -> Cluster {
+    Cluster::from_objects(&[set_of(
         "log",
         json!({
             "containers": [{"name": "log", "image": "log:2", "volumeMounts": [{"name": "logs", "mountPath": "/l"}]}],

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::reasons;
-use crate::testing::{World, pod, set};
+use crate::testing::{Cluster, pod, set};
 
 fn containers(names: &[(&str, &str)]) -> Value {
     names.iter().map(|(name, side)| json!({"name": name, "image": "i:1", "podInjectPolicy": side})).collect()
@@ -26,8 +26,8 @@ fn containers_go_in_front_or_behind_as_written() {
         ("initContainers", &["p", "q"], &[("a", AFTER), ("c", BEFORE), ("b", BEFORE)], &["c", "b", "p", "q", "a"]),
     ] {
         let own: Value = own.iter().map(|name| json!({"name": name, "image": "own:1"})).collect();
-        let world = World::from_objects(&[set("s", json!({"containers": null, list: containers(added)}))]);
-        let reply = world.mutate(&pod(json!({list: own})));
+        let cluster = Cluster::from_objects(&[set("s", json!({"containers": null, list: containers(added)}))]);
+        let reply = cluster.mutate(&pod(json!({list: own})));
         assert_eq!(reply.names(list), expected, "{list} {own} {added:?}");
         assert_eq!(reply.reason, reasons::INJECTED);
     }
@@ -46,7 +46,7 @@ fn sets_follow_their_order_then_their_name() {
     for _ in 0..sets.len() {
         sets.rotate_left(1);
         let reply =
-            World::from_objects(&sets).mutate(&pod(json!({"initContainers": [{"name": "own", "image": "i:1"}]})));
+            Cluster::from_objects(&sets).mutate(&pod(json!({"initContainers": [{"name": "own", "image": "i:1"}]})));
         assert_eq!(
             reply.names("containers"),
             ["zeta-f", "alpha-f", "beta-f", "early-f", "app", "zeta-b", "alpha-b", "beta-b", "early-b"]
@@ -59,9 +59,9 @@ fn sets_follow_their_order_then_their_name() {
 #[test]
 fn native_sidecars_keep_their_restart_policy_and_their_place() {
     let mesh = json!({"name": "mesh", "image": "m:1", "restartPolicy": "Always", "podInjectPolicy": BEFORE});
-    let world = World::from_objects(&[set("s", json!({"containers": null, "initContainers": [mesh]}))]);
+    let cluster = Cluster::from_objects(&[set("s", json!({"containers": null, "initContainers": [mesh]}))]);
     let own = json!({"name": "migrate", "image": "m:1", "restartPolicy": "Always", "restartPolicyRules": [{"x": 1}]});
-    let reply = world.mutate(&pod(json!({"initContainers": [own]})));
+    let reply = cluster.mutate(&pod(json!({"initContainers": [own]})));
     assert_eq!(
         reply.pod["spec"]["initContainers"],
         json!([
@@ -90,7 +90,7 @@ fn fields_newer_than_this_build_stay_on_their_element() {
         "volumes": [{"name": "logs", "emptyDir": {}, "newField": null}],
         "imagePullSecrets": [{"name": "pull"}],
     });
-    let reply = World::from_objects(&[set("s", added)]).mutate(&original);
+    let reply = Cluster::from_objects(&[set("s", added)]).mutate(&original);
     let mut expected = original;
     let mark = json!([{"name": "IS_INJECTED", "value": "true"}]);
     expected["spec"]["containers"] = json!([

@@ -4,17 +4,17 @@ use admission::Decision;
 use serde_json::{Value, json};
 
 use crate::reasons;
-use crate::testing::{World, pod, set};
+use crate::testing::{Cluster, pod, set};
 
 const ANNOTATION: &str = "outrider.dev/overrides";
 
-fn world(more: Value) -> World {
+fn cluster(more: Value) -> Cluster {
     let mut spec = json!({
         "containers": [{"name": "proxy", "image": "proxy:1", "env": [{"name": "LEVEL", "value": "info"}]}],
         "podOverrides": {"resources": {"max": {"cpu": "2"}}, "env": ["LEVEL"], "imageTag": true},
     });
     json_patch::merge(&mut spec, &more);
-    World::from_objects(&[set("s", spec)])
+    Cluster::from_objects(&[set("s", spec)])
 }
 
 fn asking(text: &str) -> Value {
@@ -26,9 +26,9 @@ fn asking(text: &str) -> Value {
 #[test]
 fn a_pod_gets_what_it_may_ask_for_and_keeps_it_when_asked_again() {
     for more in [json!({}), json!({"optOut": "Denied"})] {
-        let world = world(more);
+        let cluster = cluster(more);
         let asked = r#"{"proxy":{"image":"proxy:2","env":{"LEVEL":"debug"},"resources":{"limits":{"cpu":"1500m"}}}}"#;
-        let reply = world.mutate(&asking(asked));
+        let reply = cluster.mutate(&asking(asked));
         assert_eq!((reply.reason, &reply.warnings), (reasons::INJECTED, &Vec::new()), "{}", reply.message);
         assert_eq!(
             reply.pod["spec"]["containers"][0],
@@ -37,9 +37,9 @@ fn a_pod_gets_what_it_may_ask_for_and_keeps_it_when_asked_again() {
                 "env": [{"name": "LEVEL", "value": "debug"}, {"name": "IS_INJECTED", "value": "true"}],
             })
         );
-        assert_eq!(world.mutate(&reply.pod).patch, None);
-        assert_eq!(world.validate(&reply.pod).decision, Decision::Allowed);
-        assert_eq!(reply.record()["s"]["hash"], world.mutate(&pod(json!({}))).record()["s"]["hash"]);
+        assert_eq!(cluster.mutate(&reply.pod).patch, None);
+        assert_eq!(cluster.validate(&reply.pod).decision, Decision::Allowed);
+        assert_eq!(reply.record()["s"]["hash"], cluster.mutate(&pod(json!({}))).record()["s"]["hash"]);
     }
 }
 
@@ -54,30 +54,31 @@ fn anything_else_is_a_clash_with_the_fields_name() {
         ("{", "the annotation must be JSON"),
         ("[]", "the annotation must be JSON"),
     ] {
-        let reply = world(json!({})).mutate(&asking(asked));
+        let reply = cluster(json!({})).mutate(&asking(asked));
         assert_eq!((reply.decision, reply.reason), (Decision::Denied, reasons::OVERRIDE_CLASH), "{asked}");
         assert_eq!(reply.causes[0]["field"], "metadata.annotations[outrider.dev/overrides]");
         assert!(reply.message.contains(says), "{}", reply.message);
-        let skipped = world(json!({"clashPolicy": "Skip"})).mutate(&asking(asked));
+        let skipped = cluster(json!({"clashPolicy": "Skip"})).mutate(&asking(asked));
         assert_eq!((skipped.decision, skipped.reason), (Decision::Allowed, reasons::OVERRIDE_CLASH), "{asked}");
         // A must is not evaded by asking for what cannot be had.
-        assert_eq!(world(json!({"optOut": "Denied"})).validate(&asking(asked)).decision, Decision::Denied);
+        assert_eq!(cluster(json!({"optOut": "Denied"})).validate(&asking(asked)).decision, Decision::Denied);
     }
-    let none = world(json!({"podOverrides": null})).mutate(&asking(r#"{"proxy":{}}"#));
+    let none = cluster(json!({"podOverrides": null})).mutate(&asking(r#"{"proxy":{}}"#));
     assert!(none.message.contains("the set does not let pods change anything"), "{}", none.message);
-    let other = world(json!({"podOverrides": {"containerNames": ["gone"]}})).mutate(&asking(r#"{"proxy":{"env":{}}}"#));
+    let other =
+        cluster(json!({"podOverrides": {"containerNames": ["gone"]}})).mutate(&asking(r#"{"proxy":{"env":{}}}"#));
     assert!(other.message.contains("the set lets pods change other containers alone"), "{}", other.message);
 }
 
 #[test]
 fn an_annotation_that_asks_for_something_of_nobody_is_warned_about() {
-    let reply = world(json!({})).mutate(&asking(r#"{"porxy":{"image":"proxy:2"}}"#));
+    let reply = cluster(json!({})).mutate(&asking(r#"{"porxy":{"image":"proxy:2"}}"#));
     assert_eq!(reply.reason, reasons::INJECTED);
     assert_eq!(
         reply.warnings,
         [r#"outrider.dev/overrides names container "porxy", which no SidecarSet that selects the pod has"#]
     );
-    let unreadable = world(json!({"podOverrides": null})).mutate(&asking("{"));
+    let unreadable = cluster(json!({"podOverrides": null})).mutate(&asking("{"));
     assert_eq!(unreadable.reason, reasons::INJECTED);
     assert!(unreadable.warnings[0].starts_with("outrider.dev/overrides must be JSON"), "{:?}", unreadable.warnings);
 }
@@ -86,18 +87,18 @@ fn an_annotation_that_asks_for_something_of_nobody_is_warned_about() {
 fn hostile_annotations_are_a_clash_or_nothing() {
     let deep = format!(r#"{{"proxy":{}{}}}"#, "[".repeat(10_000), "]".repeat(10_000));
     let many: serde_json::Map<String, Value> = (0..10_000).map(|at| (format!("c{at}"), json!({}))).collect();
-    assert_eq!(world(json!({})).mutate(&asking(&deep)).reason, reasons::OVERRIDE_CLASH);
-    let reply = world(json!({})).mutate(&asking(&Value::Object(many).to_string()));
+    assert_eq!(cluster(json!({})).mutate(&asking(&deep)).reason, reasons::OVERRIDE_CLASH);
+    let reply = cluster(json!({})).mutate(&asking(&Value::Object(many).to_string()));
     assert_eq!((reply.reason, reply.warnings.len()), (reasons::INJECTED, 3));
 }
 
 #[test]
 fn a_pod_that_changes_its_mind_after_injection_carries_another_form() {
-    let injected = world(json!({})).mutate(&asking(r#"{"proxy":{"image":"proxy:2"}}"#)).pod;
+    let injected = cluster(json!({})).mutate(&asking(r#"{"proxy":{"image":"proxy:2"}}"#)).pod;
     let mut changed = injected;
     changed["metadata"]["annotations"][ANNOTATION] = json!(r#"{"proxy":{"image":"proxy:3"}}"#);
-    assert_eq!(world(json!({})).mutate(&changed).reason, reasons::OUTDATED);
-    assert_eq!(world(json!({"optOut": "Denied"})).mutate(&changed).decision, Decision::Denied);
+    assert_eq!(cluster(json!({})).mutate(&changed).reason, reasons::OUTDATED);
+    assert_eq!(cluster(json!({"optOut": "Denied"})).mutate(&changed).decision, Decision::Denied);
 }
 
 #[test]
@@ -105,7 +106,7 @@ fn a_limit_of_zero_is_none_and_so_above_every_bound() {
     for list in ["limits", "requests"] {
         for amount in [json!("0"), json!(0), json!("0.0"), json!("0e9")] {
             let asked = json!({"proxy": {"resources": {list: {"cpu": amount}}}}).to_string();
-            let reply = world(json!({"optOut": "Denied"})).mutate(&asking(&asked));
+            let reply = cluster(json!({"optOut": "Denied"})).mutate(&asking(&asked));
             let expected = if list == "limits" { Decision::Denied } else { Decision::Patched };
             assert_eq!(reply.decision, expected, "{asked}");
             assert_eq!(reply.message.contains("a limit of 0 is none"), list == "limits", "{}", reply.message);

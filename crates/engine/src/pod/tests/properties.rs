@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use serde_json::{Map, Value, json};
 
-use crate::testing::{Reply, World, names};
+use crate::testing::{Cluster, Reply, names};
 
 const LISTS: [&str; 4] = ["containers", "initContainers", "volumes", "imagePullSecrets"];
 // Sets share names with each other more often than with the pod.
@@ -235,7 +235,7 @@ fn objects(specs: Vec<Value>) -> Vec<Value> {
     sets.collect()
 }
 
-pub(super) fn world_objects() -> impl Strategy<Value = Vec<Value>> {
+pub(super) fn cluster_objects() -> impl Strategy<Value = Vec<Value>> {
     (prop::collection::vec(set_spec(), 1..=4), prop_oneof![labels().prop_map(Some), Just(None)]).prop_map(
         |(specs, labels)| {
             let namespace =
@@ -287,15 +287,15 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn a_patch_only_adds(objects in world_objects(), pod in pod()) {
-        let reply = World::from_objects(&objects).mutate(&pod);
+    fn a_patch_only_adds(objects in cluster_objects(), pod in pod()) {
+        let reply = Cluster::from_objects(&objects).mutate(&pod);
         prop_assert_eq!(without_added(&pod, &reply.pod), pod);
         prop_assert_eq!(reply.patch.is_some(), reply.decision == Decision::Patched);
     }
 
     #[test]
-    fn a_patch_brings_no_name_twice(objects in world_objects(), pod in pod()) {
-        let reply = World::from_objects(&objects).mutate(&pod);
+    fn a_patch_brings_no_name_twice(objects in cluster_objects(), pod in pod()) {
+        let reply = Cluster::from_objects(&objects).mutate(&pod);
         for list in ["containers", "initContainers", "volumes"] {
             let mut added = reply.names(list);
             for own in names(&pod, list) {
@@ -314,11 +314,11 @@ proptest! {
     }
 
     #[test]
-    fn a_second_pass_changes_nothing(objects in world_objects(), pod in pod()) {
-        let world = World::from_objects(&objects);
-        let first = world.mutate(&pod);
+    fn a_second_pass_changes_nothing(objects in cluster_objects(), pod in pod()) {
+        let cluster = Cluster::from_objects(&objects);
+        let first = cluster.mutate(&pod);
         prop_assume!(first.decision != Decision::Denied);
-        let second = world.mutate(&first.pod);
+        let second = cluster.mutate(&first.pod);
         prop_assert!(second.patch.is_none(), "{:?}", second.patch);
         // A must without containers leaves its record as the pod's author wrote it. Where that names what another set has added
         // meanwhile, the pod is refused.
@@ -333,34 +333,34 @@ proptest! {
         if pod["metadata"]["annotations"].get("outrider.dev/injected").is_none() {
             prop_assert_eq!(skipped(&first), skipped(&second));
         }
-        let twin = world.validate(&first.pod);
+        let twin = cluster.validate(&first.pod);
         prop_assert_eq!(twin.decision, Decision::Allowed, "{}", twin.message);
     }
 
     #[test]
-    fn what_is_dropped_between_passes_comes_back_once(objects in world_objects(), pod in pod(), keep in any::<[bool; 16]>()) {
-        let world = World::from_objects(&objects);
-        let mut changed = world.mutate(&pod).pod;
+    fn what_is_dropped_between_passes_comes_back_once(objects in cluster_objects(), pod in pod(), keep in any::<[bool; 16]>()) {
+        let cluster = Cluster::from_objects(&objects);
+        let mut changed = cluster.mutate(&pod).pod;
         let mut keep = keep.into_iter().cycle();
         for list in ["containers", "initContainers"] {
             if let Value::Array(list) = &mut changed["spec"][list] {
                 list.retain(|_| keep.next().unwrap());
             }
         }
-        let second = world.mutate(&changed);
+        let second = cluster.mutate(&changed);
         prop_assert_eq!(without_added(&changed, &second.pod), changed);
         prop_assume!(second.decision != Decision::Denied);
-        let third = world.mutate(&second.pod);
+        let third = cluster.mutate(&second.pod);
         prop_assert!(third.patch.is_none() && third.decision == Decision::Allowed, "{:?} {}", third.patch, third.message);
     }
 
     #[test]
-    fn the_same_bytes_come_out_in_whatever_order_sets_come(objects in world_objects(), pod in pod(), turn in 0_usize..4) {
-        let expected = World::from_objects(&objects).mutate(&pod).body;
+    fn the_same_bytes_come_out_in_whatever_order_sets_come(objects in cluster_objects(), pod in pod(), turn in 0_usize..4) {
+        let expected = Cluster::from_objects(&objects).mutate(&pod).body;
         let mut turned = objects.clone();
         turned.rotate_left(turn % objects.len());
-        prop_assert_eq!(&World::from_objects(&turned).mutate(&pod).body, &expected);
+        prop_assert_eq!(&Cluster::from_objects(&turned).mutate(&pod).body, &expected);
         turned.reverse();
-        prop_assert_eq!(&World::from_objects(&turned).mutate(&pod).body, &expected);
+        prop_assert_eq!(&Cluster::from_objects(&turned).mutate(&pod).body, &expected);
     }
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::pod::in_place::{Change, InPlace, in_place};
 use crate::pod::resize::NewAmounts;
-use crate::testing::{NAMESPACE, World, pod, review, set};
+use crate::testing::{Cluster, NAMESPACE, pod, review, set};
 
 fn with(container: Value) -> Value {
     let mut whole = json!({"name": "log", "image": "log:1"});
@@ -21,18 +21,18 @@ fn cpu(request: &str) -> Value {
     amounts(json!({}), json!({"cpu": request}))
 }
 
-/// The world that a set with this spec is in, with an API server that resizes pods.
-fn world(spec: &Value) -> World {
-    World::from_objects(&[set("log", spec.clone())]).resizing()
+/// The cluster that a set with this spec is in, with an API server that resizes pods.
+fn cluster(spec: &Value) -> Cluster {
+    Cluster::from_objects(&[set("log", spec.clone())]).resizing()
 }
 
 /// How a pod that the set has made becomes what the set makes with another spec.
 fn between(made: &Value, after: &Value) -> InPlace {
-    in_place(made, NAMESPACE, "log", &world(after).snapshot).unwrap()
+    in_place(made, NAMESPACE, "log", &cluster(after).snapshot).unwrap()
 }
 
 fn made(own: Value, before: &Value) -> Value {
-    world(before).mutate(&pod(own)).pod
+    cluster(before).mutate(&pod(own)).pod
 }
 
 fn changed(pod: &Value, change: &Change, with_images: bool) -> Value {
@@ -102,7 +102,7 @@ fn what_differs_is_changed_and_what_comes_of_it_is_the_set() {
         assert_eq!(change.resources, [NewAmounts { list, container: "log".to_owned(), resources, restarts }], "{case}");
         let new = changed(&old, &change, true);
         assert_eq!(between(&new, &after), InPlace::Change(Change::default()), "{case}");
-        assert_eq!(world(&after).mutate(&new).patch, None, "{case}");
+        assert_eq!(cluster(&after).mutate(&new).patch, None, "{case}");
     }
 }
 
@@ -163,7 +163,7 @@ fn what_a_running_pod_cannot_take_is_named() {
 #[test]
 fn without_the_sub_resource_and_on_a_node_that_cannot_resize_nothing_is_tried() {
     let old = made(json!({}), &cpu("1"));
-    let found = in_place(&old, NAMESPACE, "log", &World::from_objects(&[set("log", cpu("2"))]).snapshot).unwrap();
+    let found = in_place(&old, NAMESPACE, "log", &Cluster::from_objects(&[set("log", cpu("2"))]).snapshot).unwrap();
     assert_eq!(found, InPlace::NewPodOnly("container \"log\" differs in resources.requests[cpu]".to_owned()));
     let running = json!({"running": {}});
     for (statuses, may) in [
@@ -192,7 +192,7 @@ fn the_entry_after_creation_lets_a_rollout_resize_a_must_and_nobody_anything_els
         review["request"]["operation"] = "UPDATE".into();
         review["request"]["subResource"] = sub_resource.into();
         review["request"]["oldObject"] = old.clone();
-        world(after).ask("/validate--v1-pod-update", &review).unwrap().decision
+        cluster(after).ask("/validate--v1-pod-update", &review).unwrap().decision
     };
     let old = made(json!({}), &must("log:1", "1"));
     for image in ["log:1", "log:2"] {

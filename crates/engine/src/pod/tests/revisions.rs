@@ -7,7 +7,7 @@ use crate::pod::explain::explain;
 use crate::reasons;
 use crate::sidecarset::canonical::injected_fields;
 use crate::sidecarset::compiled::revision_name;
-use crate::testing::{World, compile, pod, review, set};
+use crate::testing::{Cluster, compile, pod, review, set};
 
 /// The set with containers of these names, and images of this tag.
 pub(super) fn form(names: &[&str], tag: u32, more: Value) -> Value {
@@ -46,13 +46,13 @@ fn case_52_a_pinned_pod_gets_exactly_what_the_revision_has_and_its_record_names_
     old["spec"]["initContainers"] = json!([{"name": "init", "image": "init:2"}]);
     let new = form(&["proxy", "log"], 5, pinned("Always", json!({})));
     let kept = revision(&old, "s", "old");
-    let world = World::from_objects(&[new, kept.clone()]);
-    let reply = world.mutate(&pod(json!({})));
+    let cluster = Cluster::from_objects(&[new, kept.clone()]);
+    let reply = cluster.mutate(&pod(json!({})));
     assert_eq!((reply.names("initContainers"), reply.names("containers")), (vec!["init"], vec!["dns", "app"]));
     assert_eq!(reply.record()["s"]["revision"], kept["metadata"]["name"]);
-    let again = world.mutate(&reply.pod);
+    let again = cluster.mutate(&reply.pod);
     assert_eq!((again.reason, &again.patch), (reasons::ALREADY_INJECTED, &None));
-    assert_eq!(world.validate(&reply.pod).reason, reasons::ALREADY_INJECTED);
+    assert_eq!(cluster.validate(&reply.pod).reason, reasons::ALREADY_INJECTED);
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn case_54_of_six_versions_the_one_that_is_pinned_is_injected() {
     let strategy =
         json!({"injectionStrategy": {"revision": {"customVersion": "3"}}, "updateStrategy": {"paused": true}});
     objects.push(form(&["proxy"], 5, strategy));
-    let reply = World::from_objects(&objects).mutate(&pod(json!({})));
+    let reply = Cluster::from_objects(&objects).mutate(&pod(json!({})));
     assert_eq!(images(&reply.pod)[0], "proxy:3");
     assert_eq!(reply.record()["s"]["revision"], objects[3]["metadata"]["name"]);
 }
@@ -73,11 +73,11 @@ fn case_55_pods_that_the_update_selector_matches_get_the_new_form_and_others_the
     let update = json!({"selector": {"matchLabels": {"version": "canary"}}});
     let kept = revision(&form(&["proxy"], 1, json!({})), "s", "old");
     for policy in ["Partial", "Always"] {
-        let world = World::from_objects(&[form(&["proxy"], 2, pinned(policy, update.clone())), kept.clone()]);
+        let cluster = Cluster::from_objects(&[form(&["proxy"], 2, pinned(policy, update.clone())), kept.clone()]);
         for (label, expected) in [("stable", "proxy:1"), ("canary", "proxy:2")] {
             let mut pod = pod(json!({}));
             pod["metadata"]["labels"]["version"] = json!(label);
-            assert_eq!(images(&world.mutate(&pod).pod)[0], expected, "{policy} {label}");
+            assert_eq!(images(&cluster.mutate(&pod).pod)[0], expected, "{policy} {label}");
         }
     }
 }
@@ -85,11 +85,11 @@ fn case_55_pods_that_the_update_selector_matches_get_the_new_form_and_others_the
 /// The form that a pod of this owner gets at 50 percent.
 fn at_half(metadata: Value) -> String {
     let kept = revision(&form(&["proxy"], 1, json!({})), "s", "old");
-    let world = World::from_objects(&[form(&["proxy"], 2, pinned("Partial", json!({"partition": "50%"}))), kept]);
+    let cluster = Cluster::from_objects(&[form(&["proxy"], 2, pinned("Partial", json!({"partition": "50%"}))), kept]);
     let mut pod = pod(json!({}));
     pod["metadata"].as_object_mut().unwrap().extend(metadata.as_object().unwrap().clone());
     pod["metadata"]["labels"]["app"] = json!("web");
-    images(&world.mutate(&pod).pod)[0].to_owned()
+    images(&cluster.mutate(&pod).pod)[0].to_owned()
 }
 
 fn owner(kind: &str, name: &str) -> Value {
@@ -145,7 +145,7 @@ fn a_revision_that_is_missing_or_changed_or_of_another_set_is_a_clash_of_the_set
             more["clashPolicy"] = json!(policy);
             let mut objects = kept.clone();
             objects.push(form(&["proxy"], 2, more));
-            let reply = World::from_objects(&objects).mutate(&pod(json!({})));
+            let reply = Cluster::from_objects(&objects).mutate(&pod(json!({})));
             assert_eq!(reply.decision, decision);
             assert_eq!(reply.audit["skipped"], "s=EvaluationFailed");
             let said = format!("{} {}", reply.message, reply.warnings.join(" "));
@@ -159,14 +159,14 @@ fn a_forged_record_of_the_pinned_revision_does_not_evade_a_must() {
     let mut more = pinned("Always", json!({}));
     more["optOut"] = json!("Denied");
     let kept = revision(&form(&["proxy"], 1, json!({})), "s", "old");
-    let world = World::from_objects(&[form(&["proxy"], 2, more), kept.clone()]);
-    let honest = world.mutate(&pod(json!({}))).pod;
-    assert_eq!(world.validate(&honest).decision, Decision::Allowed);
+    let cluster = Cluster::from_objects(&[form(&["proxy"], 2, more), kept.clone()]);
+    let honest = cluster.mutate(&pod(json!({}))).pod;
+    assert_eq!(cluster.validate(&honest).decision, Decision::Allowed);
     let mut forged = honest;
     let place = forged["spec"]["containers"].as_array().unwrap().iter().position(|it| it["name"] == "proxy").unwrap();
     forged["spec"]["containers"][place]["image"] = json!("evil:1");
-    assert_eq!(world.validate(&forged).decision, Decision::Denied);
-    assert_eq!(world.mutate(&forged).decision, Decision::Denied);
+    assert_eq!(cluster.validate(&forged).decision, Decision::Denied);
+    assert_eq!(cluster.mutate(&forged).decision, Decision::Denied);
 }
 
 #[test]
@@ -182,8 +182,8 @@ fn explain_names_the_revision_and_why_the_pod_gets_it() {
             "as spec.updateStrategy does not include the pod yet)",
         ),
     ] {
-        let world = World::from_objects(&[form(&["proxy"], 2, pinned(policy, update)), kept.clone()]);
-        let found = explain(review("shop", &pod(json!({}))).to_string().as_bytes(), &world.snapshot).unwrap();
+        let cluster = Cluster::from_objects(&[form(&["proxy"], 2, pinned(policy, update)), kept.clone()]);
+        let found = explain(review("shop", &pod(json!({}))).to_string().as_bytes(), &cluster.snapshot).unwrap();
         let told = &found.sets[0].why;
         assert_eq!(told.reason, reason);
         assert!(told.text.contains(&format!("of revision {name:?}")) && told.text.ends_with(why), "{}", told.text);

@@ -4,11 +4,11 @@ use admission::{Decision, Reason};
 use serde_json::{Value, json};
 
 use crate::reasons;
-use crate::testing::{World, pod, review, set};
+use crate::testing::{Cluster, pod, review, set};
 
-fn world() -> World {
+fn cluster() -> Cluster {
     let excluded = json!({"kind": "Namespace", "metadata": {"name": "quiet", "labels": {"outrider.dev/exclude": ""}}});
-    World::from_objects(&[set("log", json!({"optOut": "Denied"})), excluded])
+    Cluster::from_objects(&[set("log", json!({"optOut": "Denied"})), excluded])
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn every_skip_rule_has_its_reason_on_both_paths() {
         ),
     ] {
         for path in ["/mutate--v1-pod", "/validate--v1-pod"] {
-            let reply = world().ask(path, &review).unwrap();
+            let reply = cluster().ask(path, &review).unwrap();
             assert_eq!((reply.decision, reply.reason), (Decision::Allowed, reason), "{path} {review}");
             assert_eq!(reply.audit["reason"], reason.as_str());
         }
@@ -63,7 +63,7 @@ fn what_is_no_pod_is_refused_and_never_gets_a_patch() {
         let mut review = review("shop", &pod(json!({})));
         json_patch::merge(&mut review, &json!({"request": changes}));
         for path in ["/mutate--v1-pod", "/validate--v1-pod"] {
-            let reply = world().ask(path, &review).unwrap();
+            let reply = cluster().ask(path, &review).unwrap();
             assert_eq!((reply.decision, reply.reason), (Decision::Denied, Reason::NOT_SERVED), "{path} {review}");
         }
     }
@@ -81,7 +81,7 @@ fn what_only_looks_like_a_skip_is_injected() {
     ] {
         let mut pod = pod(json!({}));
         json_patch::merge(&mut pod, &changes);
-        assert_eq!(world().mutate(&pod).reason, reasons::INJECTED, "{changes}");
+        assert_eq!(cluster().mutate(&pod).reason, reasons::INJECTED, "{changes}");
     }
 }
 
@@ -89,7 +89,7 @@ fn what_only_looks_like_a_skip_is_injected() {
 fn a_pod_that_no_set_selects_gets_a_bare_yes() {
     let mut pod = pod(json!({}));
     pod["metadata"]["labels"] = json!({"app": "db"});
-    let reply = world().mutate(&pod);
+    let reply = cluster().mutate(&pod);
     assert_eq!(
         String::from_utf8(reply.body).unwrap(),
         r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"0a1b","allowed":true}}"#
@@ -98,18 +98,18 @@ fn a_pod_that_no_set_selects_gets_a_bare_yes() {
 
 #[test]
 fn a_set_for_windows_says_so_and_reaches_windows_pods_alone() {
-    let world = World::from_objects(&[set("s", json!({"platform": "windows"}))]);
+    let cluster = Cluster::from_objects(&[set("s", json!({"platform": "windows"}))]);
     let windows = pod(json!({"os": {"name": "windows"}}));
-    assert_eq!(world.mutate(&windows).reason, reasons::INJECTED);
-    assert_eq!(world.mutate(&pod(json!({}))).reason, reasons::WRONG_PLATFORM);
-    let linux = World::from_objects(&[set("s", json!({"platform": "linux"}))]);
+    assert_eq!(cluster.mutate(&windows).reason, reasons::INJECTED);
+    assert_eq!(cluster.mutate(&pod(json!({}))).reason, reasons::WRONG_PLATFORM);
+    let linux = Cluster::from_objects(&[set("s", json!({"platform": "linux"}))]);
     assert_eq!(linux.mutate(&windows).reason, reasons::WRONG_PLATFORM);
 }
 
 #[test]
 fn security_contexts_are_completed_where_the_set_says_so() {
-    let world = |spec: Value| World::from_objects(&[set("s", spec)]);
-    let complete = world(json!({"podSecurity": "Complete", "optOut": "Denied"}));
+    let cluster = |spec: Value| Cluster::from_objects(&[set("s", spec)]);
+    let complete = cluster(json!({"podSecurity": "Complete", "optOut": "Denied"}));
     let reply = complete.mutate(&pod(json!({})));
     let context = json!({
         "runAsNonRoot": true, "allowPrivilegeEscalation": false, "seccompProfile": {"type": "RuntimeDefault"},
@@ -122,9 +122,9 @@ fn security_contexts_are_completed_where_the_set_says_so() {
     weaker["spec"]["containers"][0]["securityContext"]["allowPrivilegeEscalation"] = json!(true);
     assert_eq!(complete.validate(&weaker).decision, Decision::Denied);
     for spec in [json!({}), json!({"podSecurity": "AsWritten"})] {
-        assert_eq!(world(spec).mutate(&pod(json!({}))).pod["spec"]["containers"][0]["securityContext"], Value::Null);
+        assert_eq!(cluster(spec).mutate(&pod(json!({}))).pod["spec"]["containers"][0]["securityContext"], Value::Null);
     }
-    let windows = world(json!({"podSecurity": "Complete", "platform": "windows"}))
+    let windows = cluster(json!({"podSecurity": "Complete", "platform": "windows"}))
         .mutate(&pod(json!({"os": {"name": "windows"}})));
     assert_eq!(windows.pod["spec"]["containers"][0]["securityContext"], json!({"runAsNonRoot": true}));
 }

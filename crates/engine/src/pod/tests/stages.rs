@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 
 use crate::pod::stages::{PodRequest, Stage, Step, narrowing};
 use crate::reasons;
-use crate::sidecarset::narrowing::Rule;
+use crate::sidecarset::narrowing::NarrowingRule;
 use crate::snapshot::Snapshot;
-use crate::testing::{World, pod, set};
+use crate::testing::{Cluster, pod, set};
 
 const COUNTED: Reason = Reason::new("Counted");
 
@@ -47,15 +47,15 @@ static FIRST: Counts = Counts { key: "first", is_idle: false };
 static IDLE: Counts = Counts { key: "idle", is_idle: true };
 static SECOND: Counts = Counts { key: "second", is_idle: false };
 
-fn world(sets: &[Value]) -> World {
-    let mut world = World::from_objects(sets);
-    world.registry = crate::pod::register(Registry::default(), vec![&FIRST, &IDLE, &SECOND]);
-    world
+fn cluster(sets: &[Value]) -> Cluster {
+    let mut cluster = Cluster::from_objects(sets);
+    cluster.registry = crate::pod::register(Registry::default(), vec![&FIRST, &IDLE, &SECOND]);
+    cluster
 }
 
 #[test]
 fn later_stages_see_what_earlier_ones_added_and_there_is_one_patch() {
-    let reply = world(&[set("log", json!({}))]).mutate(&pod(json!({})));
+    let reply = cluster(&[set("log", json!({}))]).mutate(&pod(json!({})));
     assert_eq!((reply.decision, reply.reason), (Decision::Patched, reasons::INJECTED));
     assert_eq!(reply.names("containers").len(), 2);
     let annotations = &reply.pod["metadata"]["annotations"];
@@ -69,7 +69,7 @@ fn later_stages_see_what_earlier_ones_added_and_there_is_one_patch() {
 
 #[test]
 fn a_pod_of_no_set_gets_what_the_stages_give_it_and_their_reason() {
-    let reply = world(&[]).mutate(&pod(json!({})));
+    let reply = cluster(&[]).mutate(&pod(json!({})));
     assert_eq!((reply.decision, reply.reason), (Decision::Patched, COUNTED));
     assert_eq!(reply.audit["reason"], "Counted");
     assert_eq!(reply.pod["metadata"]["annotations"]["first"], "1 containers, 0 annotations");
@@ -80,8 +80,8 @@ fn a_refusal_of_a_stage_is_the_answer_and_changes_nothing() {
     for (when, mutates) in [("changed", true), ("stored", false)] {
         let mut pod = pod(json!({}));
         pod["metadata"]["labels"]["refused"] = when.into();
-        let world = world(&[set("log", json!({}))]);
-        let reply = if mutates { world.mutate(&pod) } else { world.validate(&pod) };
+        let cluster = cluster(&[set("log", json!({}))]);
+        let reply = if mutates { cluster.mutate(&pod) } else { cluster.validate(&pod) };
         assert_eq!((reply.decision, reply.reason, reply.code), (Decision::Denied, COUNTED, Some(403)));
         assert_eq!((reply.patch, reply.audit.get("sets")), (None, None));
         assert_eq!(reply.audit["reason"], "Counted");
@@ -92,15 +92,15 @@ fn a_refusal_of_a_stage_is_the_answer_and_changes_nothing() {
 #[test]
 fn excluded_namespaces_and_other_operations_concern_no_stage() {
     let quiet = json!({"kind": "Namespace", "metadata": {"name": "quiet", "labels": {"outrider.dev/exclude": ""}}});
-    let world = world(&[quiet]);
+    let cluster = cluster(&[quiet]);
     for namespace in ["kube-system", "quiet"] {
-        let reply = world.mutate_in(namespace, &pod(json!({}))).unwrap();
+        let reply = cluster.mutate_in(namespace, &pod(json!({}))).unwrap();
         assert_eq!((reply.decision, reply.reason), (Decision::Allowed, reasons::NAMESPACE_EXCLUDED), "{namespace}");
     }
     let mut review = crate::testing::review("shop", &pod(json!({})));
     review["request"]["operation"] = "UPDATE".into();
     for path in ["/mutate--v1-pod", "/validate--v1-pod"] {
-        assert_eq!(world.ask(path, &review).unwrap().reason, reasons::NOT_CREATE);
+        assert_eq!(cluster.ask(path, &review).unwrap().reason, reasons::NOT_CREATE);
     }
 }
 
@@ -108,8 +108,8 @@ fn excluded_namespaces_and_other_operations_concern_no_stage() {
 fn a_pod_too_large_to_be_decoded_whole_is_refused_where_a_stage_would_decide() {
     let mut large = pod(json!({}));
     large["spec"]["containers"][0]["env"] = (0..400_000).map(|_| json!({"n": 1})).collect::<Vec<_>>().into();
-    for (world, expected) in [(world(&[]), Decision::Denied), (World::from_objects(&[]), Decision::Allowed)] {
-        assert_eq!(world.mutate(&large).decision, expected);
+    for (cluster, expected) in [(cluster(&[]), Decision::Denied), (Cluster::from_objects(&[]), Decision::Allowed)] {
+        assert_eq!(cluster.mutate(&large).decision, expected);
     }
 }
 
@@ -121,8 +121,8 @@ impl Stage for Says {
         self.0 == Some("idle")
     }
 
-    fn narrowing(&self, _: &Snapshot) -> Rule {
-        self.0.map_or(Rule::Wide, |clause| Rule::Narrow([clause.to_owned()].into()))
+    fn narrowing(&self, _: &Snapshot) -> NarrowingRule {
+        self.0.map_or(NarrowingRule::Wide, |clause| NarrowingRule::Narrow([clause.to_owned()].into()))
     }
 }
 
@@ -132,17 +132,17 @@ fn the_condition_is_the_union_of_all_stages_and_wide_where_one_cannot_say() {
     static A: Says = Says(Some("(a)"));
     static B: Says = Says(Some("(b)"));
     static ANY: Says = Says(None);
-    let narrow = |clauses: &[&str]| Rule::Narrow(clauses.iter().map(ToString::to_string).collect());
+    let narrow = |clauses: &[&str]| NarrowingRule::Narrow(clauses.iter().map(ToString::to_string).collect());
     let sets = || narrow(&["(s)"]);
     for (stages, expected) in [
         (vec![], sets()),
         (vec![&IDLE as &'static dyn Stage], sets()),
         (vec![&A, &IDLE, &B], narrow(&["(a)", "(b)", "(s)"])),
-        (vec![&A, &ANY], Rule::Wide),
+        (vec![&A, &ANY], NarrowingRule::Wide),
     ] {
         assert_eq!(narrowing(sets(), &stages, &Snapshot::default()), expected);
     }
     let long: &'static str = format!("({})", "x".repeat(99_000)).leak();
     let stages: Vec<&'static dyn Stage> = vec![Box::leak(Box::new(Says(Some(long))))];
-    assert_eq!(narrowing(sets(), &stages, &Snapshot::default()), Rule::Wide, "CEL takes no longer one");
+    assert_eq!(narrowing(sets(), &stages, &Snapshot::default()), NarrowingRule::Wide, "CEL takes no longer one");
 }

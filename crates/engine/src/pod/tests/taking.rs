@@ -6,8 +6,8 @@ use admission::Decision;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::properties::{config, pod, world_objects};
-use crate::testing::World;
+use super::properties::{cluster_objects, config, pod};
+use crate::testing::Cluster;
 
 /// Choices, in an endless row.
 struct Choices(Vec<u8>, usize);
@@ -80,7 +80,7 @@ fn in_lists(value: &mut Value, mut each: impl FnMut(&mut Value)) {
     }
 }
 
-fn prepared(mut objects: Vec<Value>, mut pod: Value, choices: Vec<u8>) -> (World, Value) {
+fn prepared(mut objects: Vec<Value>, mut pod: Value, choices: Vec<u8>) -> (Cluster, Value) {
     let mut choices = Choices(choices, 0);
     // No set is accepted that overwrites what another merges into.
     let changes = choices.one_of(&["Overwrite", "MergePatchJson"]);
@@ -99,7 +99,7 @@ fn prepared(mut objects: Vec<Value>, mut pod: Value, choices: Vec<u8>) -> (World
         ]);
     }
     in_lists(&mut pod, |container| giving(container, &mut choices));
-    (World::from_objects(&objects), pod)
+    (Cluster::from_objects(&objects), pod)
 }
 
 fn doubled<'v>(container: &'v Value, list: &str, field: &str) -> Option<&'v str> {
@@ -113,24 +113,24 @@ proptest! {
 
     #[test]
     fn a_second_pass_changes_nothing_that_was_taken(
-        objects in world_objects(), pod in pod(), choices in prop::collection::vec(any::<u8>(), 8..64),
+        objects in cluster_objects(), pod in pod(), choices in prop::collection::vec(any::<u8>(), 8..64),
     ) {
-        let (world, pod) = prepared(objects, pod, choices);
-        let first = world.mutate(&pod);
+        let (cluster, pod) = prepared(objects, pod, choices);
+        let first = cluster.mutate(&pod);
         prop_assume!(first.decision != Decision::Denied);
-        let second = world.mutate(&first.pod);
+        let second = cluster.mutate(&first.pod);
         prop_assert!(second.patch.is_none(), "{:?}", second.patch);
         prop_assert_eq!(second.decision, Decision::Allowed, "{}", second.message);
-        let twin = world.validate(&first.pod);
+        let twin = cluster.validate(&first.pod);
         prop_assert_eq!(twin.decision, Decision::Allowed, "{}", twin.message);
     }
 
     #[test]
     fn nothing_is_twice_in_a_container_of_a_set(
-        objects in world_objects(), pod in pod(), choices in prop::collection::vec(any::<u8>(), 8..64),
+        objects in cluster_objects(), pod in pod(), choices in prop::collection::vec(any::<u8>(), 8..64),
     ) {
-        let (world, pod) = prepared(objects, pod, choices);
-        let mut patched = world.mutate(&pod).pod;
+        let (cluster, pod) = prepared(objects, pod, choices);
+        let mut patched = cluster.mutate(&pod).pod;
         let own: Vec<Value> = ["containers", "initContainers"]
             .iter()
             .flat_map(|list| pod["spec"][*list].as_array().cloned().unwrap_or_default())

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::reasons;
 use crate::sidecarset::sameness::COMPARED;
-use crate::testing::{World, pod, review, set};
+use crate::testing::{Cluster, pod, review, set};
 
 fn must(name: &str, more: Value) -> Value {
     let mut spec = json!({"optOut": "Denied"});
@@ -15,18 +15,18 @@ fn must(name: &str, more: Value) -> Value {
 
 #[test]
 fn a_pod_that_carries_its_sets_is_allowed() {
-    let world = World::from_objects(&[must("log", json!({})), set("mesh", json!({}))]);
-    let injected = world.mutate(&pod(json!({}))).pod;
-    let reply = world.validate(&injected);
+    let cluster = Cluster::from_objects(&[must("log", json!({})), set("mesh", json!({}))]);
+    let injected = cluster.mutate(&pod(json!({}))).pod;
+    let reply = cluster.validate(&injected);
     assert_eq!((reply.decision, reply.reason), (Decision::Allowed, reasons::ALREADY_INJECTED));
     assert!(reply.patch.is_none());
 }
 
 #[test]
 fn a_pod_that_lost_a_set_it_must_carry_is_refused() {
-    let world = World::from_objects(&[must("log", json!({})), set("mesh", json!({}))]);
+    let cluster = Cluster::from_objects(&[must("log", json!({})), set("mesh", json!({}))]);
     let bare = pod(json!({}));
-    let reply = world.validate(&bare);
+    let reply = cluster.validate(&bare);
     assert_eq!((reply.decision, reply.reason, reply.code), (Decision::Denied, Reason::INVALID, Some(403)));
     assert_eq!(
         reply.message,
@@ -54,29 +54,29 @@ fn the_twin_refuses_nothing_that_mutation_may_let_go() {
         (vec![must("log", json!({"selector": {"matchLabels": {"app": "db"}}}))], pod(json!({}))),
         (vec![must("log", json!({"namespace": "other"}))], pod(json!({}))),
     ] {
-        assert_eq!(World::from_objects(&sets).validate(&pod).decision, Decision::Allowed, "{sets:?}");
+        assert_eq!(Cluster::from_objects(&sets).validate(&pod).decision, Decision::Allowed, "{sets:?}");
     }
 }
 
 #[test]
 fn a_must_that_loses_to_another_set_refuses_the_pod() {
     let same = json!({"containers": [{"name": "same", "image": "i:1"}]});
-    let world = World::from_objects(&[set("a", same.clone()), must("b", same.clone())]);
-    let reply = world.mutate(&pod(json!({})));
+    let cluster = Cluster::from_objects(&[set("a", same.clone()), must("b", same.clone())]);
+    let reply = cluster.mutate(&pod(json!({})));
     assert_eq!((reply.decision, reply.reason), (Decision::Denied, reasons::SET_CONFLICT), "{}", reply.message);
     // One that may be skipped loses in silence.
-    let world = World::from_objects(&[set("a", same.clone()), must("b", json!({"clashPolicy": "Skip"}))]);
-    assert_eq!(world.mutate(&pod(json!({}))).decision, Decision::Patched);
-    let world = World::from_objects(&[set("a", same.clone()), must("b", same)]);
-    let injected = World::from_objects(&[set("a", json!({"containers": [{"name": "same", "image": "i:1"}]}))]);
+    let cluster = Cluster::from_objects(&[set("a", same.clone()), must("b", json!({"clashPolicy": "Skip"}))]);
+    assert_eq!(cluster.mutate(&pod(json!({}))).decision, Decision::Patched);
+    let cluster = Cluster::from_objects(&[set("a", same.clone()), must("b", same)]);
+    let injected = Cluster::from_objects(&[set("a", json!({"containers": [{"name": "same", "image": "i:1"}]}))]);
     let injected = injected.mutate(&pod(json!({}))).pod;
-    assert_eq!(world.validate(&injected).decision, Decision::Denied);
+    assert_eq!(cluster.validate(&injected).decision, Decision::Denied);
 }
 
 #[test]
 fn a_pod_that_lost_a_set_that_it_may_go_without_is_told_of() {
-    let world = World::from_objects(&[set("log", json!({})), set("mesh", json!({}))]);
-    let reply = world.validate(&pod(json!({"containers": [{"name": "app", "image": "a"}]})));
+    let cluster = Cluster::from_objects(&[set("log", json!({})), set("mesh", json!({}))]);
+    let reply = cluster.validate(&pod(json!({"containers": [{"name": "app", "image": "a"}]})));
     assert_eq!((reply.decision, reply.reason), (Decision::Allowed, reasons::UNINJECTED));
     assert_eq!(
         reply.warnings,
@@ -90,8 +90,8 @@ fn a_pod_that_lost_a_set_that_it_may_go_without_is_told_of() {
 
 #[test]
 fn one_reason_speaks_for_all_sets_of_a_pod() {
-    let world = World::from_objects(&[set("log", json!({})), set("mesh", json!({}))]);
-    let injected = world.mutate(&pod(json!({}))).pod;
+    let cluster = Cluster::from_objects(&[set("log", json!({})), set("mesh", json!({}))]);
+    let injected = cluster.mutate(&pod(json!({}))).pod;
     let mut lacking = injected.clone();
     lacking["spec"]["containers"].as_array_mut().unwrap().remove(1);
     let mut opted_out = pod(json!({}));
@@ -99,7 +99,7 @@ fn one_reason_speaks_for_all_sets_of_a_pod() {
     for (pod, reason) in
         [(injected, reasons::ALREADY_INJECTED), (lacking, reasons::UNINJECTED), (opted_out, reasons::OPTED_OUT)]
     {
-        let reply = world.validate(&pod);
+        let reply = cluster.validate(&pod);
         assert_eq!((reply.decision, reply.reason), (Decision::Allowed, reason));
     }
 }
@@ -107,19 +107,19 @@ fn one_reason_speaks_for_all_sets_of_a_pod() {
 #[test]
 fn every_lost_set_is_named() {
     let two = json!({"containers": [{"name": "x", "image": "i"}, {"name": "y", "image": "i"}]});
-    let world = World::from_objects(&[must("a", two), must("b", json!({}))]);
-    let reply = world.validate(&pod(json!({})));
+    let cluster = Cluster::from_objects(&[must("a", two), must("b", json!({}))]);
+    let reply = cluster.validate(&pod(json!({})));
     assert_eq!(reply.causes.as_array().unwrap().len(), 2);
     assert!(reply.message.contains("lacks its container \"x\", \"y\""), "{}", reply.message);
 }
 
 #[test]
 fn each_container_is_compared_once_a_review() {
-    let world = World::from_objects(&[set("log", json!({"containers": [{"name": "log", "image": "l:1"}]}))]);
+    let cluster = Cluster::from_objects(&[set("log", json!({"containers": [{"name": "log", "image": "l:1"}]}))]);
     let pod = pod(json!({"containers": [{"name": "log", "image": "l:1"}, {"name": "app", "image": "a:1"}]}));
     for path in ["/mutate--v1-pod", "/validate--v1-pod"] {
         COMPARED.set(0);
-        world.ask(path, &review("shop", &pod)).unwrap();
+        cluster.ask(path, &review("shop", &pod)).unwrap();
         assert_eq!(COMPARED.get(), 1, "{path}");
     }
 }

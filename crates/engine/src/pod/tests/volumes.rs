@@ -4,7 +4,7 @@ use admission::Decision;
 use serde_json::{Value, json};
 
 use crate::reasons;
-use crate::testing::{World, pod, set};
+use crate::testing::{Cluster, pod, set};
 
 fn mounting(volumes: Value, mounts: &[&str]) -> Value {
     let mounts: Value = mounts.iter().map(|name| json!({"name": name, "mountPath": format!("/{name}")})).collect();
@@ -28,13 +28,13 @@ fn cases_21_and_24_only_volumes_in_use_are_added_in_order_of_use() {
         "initContainers": [container("i", ["v1", "v2"], "d0")],
     });
     let own = json!([{"name": "a", "emptyDir": {}}, {"name": "b", "emptyDir": {}}]);
-    let reply = World::from_objects(&[set("s", spec)]).mutate(&pod(json!({"volumes": own})));
+    let reply = Cluster::from_objects(&[set("s", spec)]).mutate(&pod(json!({"volumes": own})));
     assert_eq!(reply.names("volumes"), ["a", "b", "v1", "v2", "d0", "v3", "v4", "d1"]);
 }
 
 #[test]
 fn a_volume_shared_by_sets_is_added_once() {
-    let world = World::from_objects(&[
+    let cluster = Cluster::from_objects(&[
         mounting(json!([{"name": "v", "hostPath": {"path": "/x"}}]), &["v"]),
         set(
             "t",
@@ -44,7 +44,7 @@ fn a_volume_shared_by_sets_is_added_once() {
             }),
         ),
     ]);
-    let reply = world.mutate(&pod(json!({})));
+    let reply = cluster.mutate(&pod(json!({})));
     assert_eq!((reply.names("volumes"), reply.names("containers")), (vec!["v"], vec!["log", "t", "app"]));
 }
 
@@ -110,9 +110,9 @@ fn named(mut source: Value) -> Value {
 fn a_volume_with_the_same_source_is_reused_defaulted_or_not() {
     for (left, right) in same_sources() {
         for (of_set, of_pod) in [(&left, &right), (&right, &left), (&left, &left)] {
-            let world = World::from_objects(&[mounting(json!([named(of_set.clone())]), &["v"])]);
+            let cluster = Cluster::from_objects(&[mounting(json!([named(of_set.clone())]), &["v"])]);
             let pod = pod(json!({"volumes": [named(of_pod.clone())]}));
-            let reply = world.mutate(&pod);
+            let reply = cluster.mutate(&pod);
             assert_eq!(reply.reason, reasons::INJECTED, "{of_set} {of_pod}: {}", reply.message);
             assert_eq!(reply.pod["spec"]["volumes"], pod["spec"]["volumes"]);
         }
@@ -133,8 +133,8 @@ fn case_22_a_volume_with_another_source_is_a_clash() {
         (json!({"csi": {"driver": "d"}}), json!({"csi": {"driver": "d", "volumeAttributes": {"a": ""}}})),
         (json!({"sourceOfTomorrow": {"a": 1}}), json!({"sourceOfTomorrow": {"a": 2}})),
     ] {
-        let world = World::from_objects(&[mounting(json!([named(of_set.clone())]), &["v"])]);
-        let reply = world.mutate(&pod(json!({"volumes": [{"name": "w", "emptyDir": {}}, named(of_pod.clone())]})));
+        let cluster = Cluster::from_objects(&[mounting(json!([named(of_set.clone())]), &["v"])]);
+        let reply = cluster.mutate(&pod(json!({"volumes": [{"name": "w", "emptyDir": {}}, named(of_pod.clone())]})));
         assert_eq!((reply.decision, reply.reason), (Decision::Denied, reasons::VOLUME_CLASH), "{of_set} {of_pod}");
         assert_eq!(reply.causes[0]["field"], "spec.volumes[1]");
     }
@@ -142,14 +142,14 @@ fn case_22_a_volume_with_another_source_is_a_clash() {
 
 #[test]
 fn case_23_a_mount_without_a_volume_makes_no_illegal_pod() {
-    let world = World::from_objects(&[mounting(json!([]), &["missing"])]);
-    let reply = world.mutate(&pod(json!({})));
+    let cluster = Cluster::from_objects(&[mounting(json!([]), &["missing"])]);
+    let reply = cluster.mutate(&pod(json!({})));
     assert_eq!((reply.decision, reply.reason), (Decision::Denied, reasons::RESULT_ILLEGAL));
-    let reply = world.mutate(&pod(json!({"volumes": [{"name": "missing", "emptyDir": {}}]})));
+    let reply = cluster.mutate(&pod(json!({"volumes": [{"name": "missing", "emptyDir": {}}]})));
     assert_eq!(reply.reason, reasons::INJECTED);
     for mount in [json!({"mountPath": "/x"}), json!({"name": null, "mountPath": "/x"}), json!("x"), json!(null)] {
         let spec = json!({"containers": [{"name": "log", "image": "l:1", "volumeMounts": [mount]}], "volumes": [{"name": null}, {}]});
-        let reply = World::from_objects(&[set("s", spec)]).mutate(&pod(json!({})));
+        let reply = Cluster::from_objects(&[set("s", spec)]).mutate(&pod(json!({})));
         assert!(reply.pod["spec"]["volumes"].is_null(), "{mount}");
     }
 }

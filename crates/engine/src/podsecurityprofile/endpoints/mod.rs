@@ -13,7 +13,7 @@ use admission::{Denial, Operation, Reason, Request, Unserved};
 
 use super::choose::{Case, Choice, choose};
 use super::compiled::CompiledProfile;
-use super::judge::Change;
+use super::judge::FilledIn;
 use super::pod::Pod;
 use crate::demand::Demand;
 use crate::plugins::forbidden;
@@ -76,7 +76,7 @@ fn concerned<'s>(snapshot: &'s Snapshot, namespace: &str) -> Result<Concerned<'s
 /// What came of a pod.
 struct Decided {
     /// The profile that allows it and what it fills in, or why it is refused.
-    result: Result<(String, Change), (Reason, Denial)>,
+    result: Result<(String, FilledIn), (Reason, Denial)>,
     /// What the audit log gets.
     audit: Option<String>,
     count: Count,

@@ -47,7 +47,7 @@ impl Stage for PodSecurityProfiles {
     }
 }
 
-type Found = (String, crate::podsecurityprofile::judge::Change);
+type Found = (String, crate::podsecurityprofile::judge::FilledIn);
 
 fn decided(
     pod: &Value,

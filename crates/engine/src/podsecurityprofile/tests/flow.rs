@@ -10,13 +10,13 @@ use super::{by_ann, chosen, mutate, pod, profile, rights, validate};
 use crate::podsecurityprofile::choose::ASKED;
 use crate::podsecurityprofile::endpoints::demands;
 use crate::reasons;
-use crate::testing::{Reply, World, review, set};
+use crate::testing::{Cluster, Reply, review, set};
 
 const UPDATES: &str = "/validate--v1-pod-podsecurityprofiles";
 const EPHEMERAL: &str = "/validate--v1-pod-ephemeralcontainers-podsecurityprofiles";
 
-fn world(profiles: &[(&str, Value)]) -> World {
-    World::from_objects(&profiles.iter().map(|(name, more)| profile(name, more)).collect::<Vec<_>>())
+fn cluster(profiles: &[(&str, Value)]) -> Cluster {
+    Cluster::from_objects(&profiles.iter().map(|(name, more)| profile(name, more)).collect::<Vec<_>>())
 }
 
 fn privileged() -> Value {
@@ -25,7 +25,7 @@ fn privileged() -> Value {
 
 #[test]
 fn a_profile_counts_for_who_may_use_it_the_user_or_the_service_account() {
-    let two = world(&[("a", json!({})), ("b", json!({"privileged": true}))]);
+    let two = cluster(&[("a", json!({})), ("b", json!({"privileged": true}))]);
     for (may, profile) in [
         (&["ann:a"][..], "a"),
         (&["runner:a"], "a"),
@@ -42,14 +42,14 @@ fn a_profile_counts_for_who_may_use_it_the_user_or_the_service_account() {
 
 #[test]
 fn who_may_use_none_learns_what_to_give_and_to_whom() {
-    let two = world(&[("a", json!({})), ("b", json!({"privileged": true}))]);
-    let said = |world: &World, pod: &Value, may| mutate(world, pod, may).message;
+    let two = cluster(&[("a", json!({})), ("b", json!({"privileged": true}))]);
+    let said = |cluster: &Cluster, pod: &Value, may| mutate(cluster, pod, may).message;
     let nobody = "pods \"p\" is forbidden: PodSecurityPolicy: unable to admit pod: []: neither system:serviceaccount:shop:runner nor ann \
                   may use a PodSecurityProfile that allows the pod; give one of them the verb use on \
                   podsecurityprofiles.policy.outrider.dev in namespace shop";
     assert_eq!(said(&two, &pod(json!({})), &[]), nobody);
     // Faults are those of profiles that may be used, and of no other one.
-    let other = world(&[("a", json!({})), ("b", json!({"readOnlyRootFilesystem": true}))]);
+    let other = cluster(&[("a", json!({})), ("b", json!({"readOnlyRootFilesystem": true}))]);
     let writes = pod(json!({"containers": [{"name": "c", "image": "i",
         "securityContext": {"privileged": true, "readOnlyRootFilesystem": false}}]}));
     let of_a = said(&other, &writes, &["ann:a"]);
@@ -63,7 +63,7 @@ fn who_may_use_none_learns_what_to_give_and_to_whom() {
 
 #[test]
 fn rights_are_asked_for_and_a_review_waits_for_the_answers() {
-    let two = world(&[("a", json!({})), ("b", json!({"privileged": true}))]);
+    let two = cluster(&[("a", json!({})), ("b", json!({"privileged": true}))]);
     let asked = |pod: &Value| {
         let asked = RefCell::new(Vec::new());
         let answer = |question: &Question| {
@@ -88,9 +88,9 @@ fn rights_are_asked_for_and_a_review_waits_for_the_answers() {
 fn of_very_many_profiles_only_some_are_asked_about_and_the_refusal_says_so() {
     let many: Vec<Value> =
         (0..40).map(|at| profile(&format!("p{at:02}"), &json!({"privileged": at % 2 == 0}))).collect();
-    let world = World::from_objects(&many);
+    let cluster = Cluster::from_objects(&many);
     let (reply, asked) =
-        world.ask_with("/mutate--v1-pod", &by_ann("shop", &privileged()), rights(&["ann:p36"])).unwrap();
+        cluster.ask_with("/mutate--v1-pod", &by_ann("shop", &privileged()), rights(&["ann:p36"])).unwrap();
     assert_eq!(asked.len(), 2 * ASKED + 16, "two rounds about those that allow it, and one about others");
     let said = &reply.message;
     assert!(
@@ -98,13 +98,13 @@ fn of_very_many_profiles_only_some_are_asked_about_and_the_refusal_says_so() {
         "{said}"
     );
     assert!(said.contains("12 more PodSecurityProfiles do not allow the pod"), "{said}");
-    assert_eq!(chosen(&mutate(&world, &privileged(), &["ann:p30"]).pod), "p30");
+    assert_eq!(chosen(&mutate(&cluster, &privileged(), &["ann:p30"]).pod), "p30");
 }
 
 #[test]
 fn where_there_is_no_profile_nothing_is_judged() {
-    assert_eq!(World::from_objects(&[]).mutate(&privileged()).decision, Decision::Allowed);
-    let strict = world(&[("a", json!({}))]);
+    assert_eq!(Cluster::from_objects(&[]).mutate(&privileged()).decision, Decision::Allowed);
+    let strict = cluster(&[("a", json!({}))]);
     for excluded in ["kube-system", "outrider-system", "cert-manager"] {
         for path in ["/mutate--v1-pod", "/validate--v1-pod"] {
             let reply = strict.ask(path, &by_ann(excluded, &privileged())).unwrap();
@@ -114,37 +114,37 @@ fn where_there_is_no_profile_nothing_is_judged() {
     let selector = json!({"namespaceSelector": {"matchLabels": {"team": "a"}}});
     let namespace = |labels: Value| json!({"kind": "Namespace", "metadata": {"name": "shop", "labels": labels}});
     for (labels, decision) in [(json!({"team": "a"}), Decision::Denied), (json!({"team": "b"}), Decision::Allowed)] {
-        let world = World::from_objects(&[profile("a", &selector), namespace(labels)]);
-        assert_eq!(mutate(&world, &privileged(), &["*"]).decision, decision);
+        let cluster = Cluster::from_objects(&[profile("a", &selector), namespace(labels)]);
+        assert_eq!(mutate(&cluster, &privileged(), &["*"]).decision, decision);
     }
     // A pod elsewhere costs nothing, and may be as large as without profiles.
-    let elsewhere = World::from_objects(&[profile("a", &selector), namespace(json!({}))]);
+    let elsewhere = Cluster::from_objects(&[profile("a", &selector), namespace(json!({}))]);
     let ports: Vec<Value> = (1..25_000).map(|port| json!({"containerPort": port})).collect();
     let large = pod(json!({"containers": [{"name": "c", "image": "i", "ports": ports}]}));
     assert_eq!(mutate(&elsewhere, &large, &[]).decision, Decision::Allowed);
-    let unknown = World::from_objects(&[profile("a", &selector)]).live();
+    let unknown = Cluster::from_objects(&[profile("a", &selector)]).live();
     let reply = unknown.ask("/mutate--v1-pod", &by_ann("new", &privileged()));
     assert!(matches!(reply, Err(Unserved::NamespaceUnknown(name)) if name == "new"));
-    let reply = World::from_objects(&[profile("a", &selector)]).mutate(&privileged());
+    let reply = Cluster::from_objects(&[profile("a", &selector)]).mutate(&privileged());
     assert!(reply.warnings[0].contains("PodSecurityProfile \"a\" reads labels of namespaces"), "{:?}", reply.warnings);
 }
 
 #[test]
 fn a_pod_of_a_kubelet_is_left_alone_and_the_annotation_of_one_is_no_pass() {
-    let world = world(&[("a", json!({}))]);
+    let cluster = cluster(&[("a", json!({}))]);
     let mut mirrored = privileged();
     mirrored["metadata"]["annotations"] = json!({"kubernetes.io/config.mirror": "x"});
-    assert_eq!(mutate(&world, &mirrored, &["*"]).decision, Decision::Denied);
+    assert_eq!(mutate(&cluster, &mirrored, &["*"]).decision, Decision::Denied);
     let mut of_node = review("shop", &mirrored);
     of_node["request"]["userInfo"] = json!({"username": "system:node:n", "groups": ["system:nodes"]});
     for path in ["/mutate--v1-pod", "/validate--v1-pod"] {
-        assert_eq!(world.ask(path, &of_node).unwrap().decision, Decision::Allowed);
+        assert_eq!(cluster.ask(path, &of_node).unwrap().decision, Decision::Allowed);
     }
 }
 
 #[test]
 fn the_profile_of_the_annotation_goes_first_when_a_pod_is_stored_if_it_may_be_used() {
-    let three = world(&[("a", json!({})), ("b", json!({})), ("c", json!({"readOnlyRootFilesystem": true}))]);
+    let three = cluster(&[("a", json!({})), ("b", json!({})), ("c", json!({"readOnlyRootFilesystem": true}))]);
     let of = |hint: &str, may| {
         let mut pod = pod(json!({}));
         pod["metadata"]["annotations"] = json!({"kubernetes.io/psp": hint});
@@ -167,14 +167,14 @@ fn update(old: &Value, new: &Value, sub_resource: &str) -> Value {
     review
 }
 
-fn updated(world: &World, path: &str, old: &Value, new: &Value) -> Reply {
+fn updated(cluster: &Cluster, path: &str, old: &Value, new: &Value) -> Reply {
     let sub_resource = if path == EPHEMERAL { "ephemeralcontainers" } else { "" };
-    world.ask_with(path, &update(old, new, sub_resource), rights(&["*"])).unwrap().0
+    cluster.ask_with(path, &update(old, new, sub_resource), rights(&["*"])).unwrap().0
 }
 
 #[test]
 fn a_pod_that_changes_is_judged_as_it_is_to_be_and_only_if_its_spec_changes() {
-    let world = world(&[("a", json!({"readOnlyRootFilesystem": true}))]);
+    let cluster = cluster(&[("a", json!({"readOnlyRootFilesystem": true}))]);
     let image = |mut pod: Value| {
         pod["spec"]["containers"][0]["image"] = "other".into();
         pod
@@ -183,30 +183,30 @@ fn a_pod_that_changes_is_judged_as_it_is_to_be_and_only_if_its_spec_changes() {
     labelled["metadata"]["labels"] = json!({"a": "b"});
     labelled["metadata"]["ownerReferences"] = json!([{"name": "o"}]);
     labelled["metadata"]["finalizers"] = json!(["a.com/b"]);
-    let reply = updated(&world, UPDATES, &privileged(), &labelled);
+    let reply = updated(&cluster, UPDATES, &privileged(), &labelled);
     assert_eq!((reply.decision, reply.reason), (Decision::Allowed, reasons::NO_MATCH));
-    let said = updated(&world, UPDATES, &privileged(), &image(privileged())).message;
+    let said = updated(&cluster, UPDATES, &privileged(), &image(privileged())).message;
     assert!(said.contains("unable to validate pod: [spec.containers[0].securityContext.privileged"), "{said}");
     // What would have to change is refused.
-    let said = updated(&world, UPDATES, &pod(json!({})), &image(pod(json!({})))).message;
+    let said = updated(&cluster, UPDATES, &pod(json!({})), &image(pod(json!({})))).message;
     assert!(said.contains("unable to validate pod: []"), "{said}");
-    let fine = mutate(&world, &pod(json!({})), &["*"]).pod;
-    let reply = updated(&world, UPDATES, &fine, &image(fine.clone()));
+    let fine = mutate(&cluster, &pod(json!({})), &["*"]).pod;
+    let reply = updated(&cluster, UPDATES, &fine, &image(fine.clone()));
     assert_eq!((reply.decision, reply.audit["profile"].as_str()), (Decision::Allowed, "a=Allowed"));
     // A pod that goes must be able to go.
     let mut leaving = privileged();
     leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
-    assert_eq!(updated(&world, UPDATES, &leaving, &image(leaving.clone())).decision, Decision::Allowed);
+    assert_eq!(updated(&cluster, UPDATES, &leaving, &image(leaving.clone())).decision, Decision::Allowed);
 }
 
 #[test]
 fn ephemeral_containers_are_judged_and_never_filled_in() {
-    let world = world(&[("a", json!({"allowPrivilegeEscalation": false}))]);
-    let old = mutate(&world, &pod(json!({})), &["*"]).pod;
+    let cluster = cluster(&[("a", json!({"allowPrivilegeEscalation": false}))]);
+    let old = mutate(&cluster, &pod(json!({})), &["*"]).pod;
     let with = |context: Value| {
         let mut new = old.clone();
         new["spec"]["ephemeralContainers"] = json!([{"name": "e", "image": "i", "securityContext": context}]);
-        updated(&world, EPHEMERAL, &old, &new)
+        updated(&cluster, EPHEMERAL, &old, &new)
     };
     let said = with(json!({"privileged": true, "allowPrivilegeEscalation": false})).message;
     assert!(said.contains("[spec.ephemeralContainers[0].securityContext.privileged: Invalid value: true"), "{said}");
@@ -216,15 +216,15 @@ fn ephemeral_containers_are_judged_and_never_filled_in() {
 
 #[test]
 fn entries_for_changed_pods_exist_while_there_is_a_profile() {
-    let entries = |world: &World| {
-        let all = demands(&world.snapshot);
+    let entries = |cluster: &Cluster| {
+        let all = demands(&cluster.snapshot);
         all.iter().map(|one| (one.rule.resources[0].resource, one.rule.operations)).collect::<Vec<_>>()
     };
     assert_eq!(
-        entries(&world(&[("a", json!({}))])),
+        entries(&cluster(&[("a", json!({}))])),
         [("pods", &[Operation::Update][..]), ("pods/ephemeralcontainers", &[Operation::Update])]
     );
-    assert!(entries(&World::from_objects(&[])).is_empty());
+    assert!(entries(&Cluster::from_objects(&[])).is_empty());
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn containers_of_sets_are_judged_and_left_as_the_sets_have_them() {
         let container = json!({"name": "log", "image": "log:1", "securityContext": context});
         let mut must = set("log", json!({"containers": [container], "optOut": "Denied"}));
         must["spec"]["selector"] = json!({"matchLabels": {"app": "web"}});
-        World::from_objects(&[strict.clone(), must])
+        Cluster::from_objects(&[strict.clone(), must])
     };
     let mut pod = pod(json!({}));
     pod["metadata"]["labels"] = json!({"app": "web"});
@@ -243,25 +243,25 @@ fn containers_of_sets_are_judged_and_left_as_the_sets_have_them() {
         said.contains("[spec.containers[0].securityContext.readOnlyRootFilesystem: Invalid value: \"null\""),
         "{said}"
     );
-    let world = of_set(json!({"readOnlyRootFilesystem": true}));
-    let reply = mutate(&world, &pod, &["*"]);
+    let cluster = of_set(json!({"readOnlyRootFilesystem": true}));
+    let reply = mutate(&cluster, &pod, &["*"]);
     assert_eq!((reply.message.as_str(), reply.reason), ("", reasons::INJECTED));
     assert_eq!(reply.pod["spec"]["containers"][1]["securityContext"], json!({"readOnlyRootFilesystem": true}));
-    assert_eq!(mutate(&world, &reply.pod, &["*"]).pod, reply.pod);
-    assert_eq!(validate(&world, &reply.pod, &["*"]).message, "");
+    assert_eq!(mutate(&cluster, &reply.pod, &["*"]).pod, reply.pod);
+    assert_eq!(validate(&cluster, &reply.pod, &["*"]).message, "");
     // Who writes the record by hand gets nothing filled in, and is judged as all are.
     let mut forged = pod.clone();
     forged["metadata"]["labels"] = json!({});
     forged["metadata"]["annotations"] =
         json!({"outrider.dev/injected": json!({"log": {"hash": "v1:0", "containers": ["c"]}}).to_string()});
-    let said = mutate(&world, &forged, &["*"]).message;
+    let said = mutate(&cluster, &forged, &["*"]).message;
     assert!(said.contains("ReadOnlyRootFilesystem may not be nil"), "{said}");
 }
 
 #[test]
 fn what_cannot_be_written_into_is_refused_as_undecodable() {
-    let world = world(&[("a", json!({"readOnlyRootFilesystem": true}))]);
+    let cluster = cluster(&[("a", json!({"readOnlyRootFilesystem": true}))]);
     let odd = pod(json!({"containers": [{"name": "c", "image": "i", "securityContext": "x"}]}));
-    let reply = mutate(&world, &odd, &["*"]);
+    let reply = mutate(&cluster, &odd, &["*"]);
     assert_eq!((reply.decision, reply.reason), (Decision::Denied, Reason::UNDECODABLE), "{}", reply.message);
 }

@@ -10,7 +10,7 @@ use admission::Known;
 use admission::question::Question;
 use serde_json::{Value, json};
 
-use crate::testing::{Reply, World, review};
+use crate::testing::{Cluster, Reply, review};
 
 /// What a profile says that allows any identity and any volume.
 pub fn open() -> Value {
@@ -65,13 +65,13 @@ pub fn rights(may: &'static [&'static str]) -> impl Fn(&Question) -> Known {
 }
 
 /// What becomes of a new pod.
-pub fn mutate(world: &World, pod: &Value, may: &'static [&'static str]) -> Reply {
-    world.ask_with("/mutate--v1-pod", &by_ann("shop", pod), rights(may)).unwrap().0
+pub fn mutate(cluster: &Cluster, pod: &Value, may: &'static [&'static str]) -> Reply {
+    cluster.ask_with("/mutate--v1-pod", &by_ann("shop", pod), rights(may)).unwrap().0
 }
 
 /// What is said of a pod that is about to be stored.
-pub fn validate(world: &World, pod: &Value, may: &'static [&'static str]) -> Reply {
-    world.ask_with("/validate--v1-pod", &by_ann("shop", pod), rights(may)).unwrap().0
+pub fn validate(cluster: &Cluster, pod: &Value, may: &'static [&'static str]) -> Reply {
+    cluster.ask_with("/validate--v1-pod", &by_ann("shop", pod), rights(may)).unwrap().0
 }
 
 /// The profile in a pod's annotation.

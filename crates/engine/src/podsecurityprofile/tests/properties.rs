@@ -4,7 +4,7 @@ use admission::Decision;
 use serde_json::{Value, json};
 
 use super::{chosen, mutate, profile, validate};
-use crate::testing::{World, set};
+use crate::testing::{Cluster, set};
 
 /// A sequence with a fixed seed.
 struct Random(u64);
@@ -111,15 +111,15 @@ fn twice_is_once_and_the_twin_agrees() {
         if random.below(2) == 0 {
             objects.push(sidecar());
         }
-        let (world, pod) = (World::from_objects(&objects), random.pod());
-        let once = mutate(&world, &pod, &["*"]);
+        let (cluster, pod) = (Cluster::from_objects(&objects), random.pod());
+        let once = mutate(&cluster, &pod, &["*"]);
         if once.decision == Decision::Denied {
             refused += 1;
             continue;
         }
         allowed += 1;
         injected += usize::from(once.pod["metadata"]["annotations"]["outrider.dev/injected"].is_string());
-        let twice = mutate(&world, &once.pod, &["*"]);
+        let twice = mutate(&cluster, &once.pod, &["*"]);
         // What was filled in may suit a profile that goes before by name, as in 1.24: then the annotation names that one.
         let mut expected = once.pod.clone();
         if !is_alone {
@@ -128,7 +128,7 @@ fn twice_is_once_and_the_twin_agrees() {
         assert_eq!(twice.pod, expected, "{round}: {pod} {profiles:?}");
         assert!(twice.warnings.is_empty(), "{round}: {:?}", twice.warnings);
         for stored in [&once.pod, &twice.pod] {
-            let reply = validate(&world, stored, &["*"]);
+            let reply = validate(&cluster, stored, &["*"]);
             assert_eq!((reply.message.as_str(), reply.warnings.len()), ("", 0), "{round}: {pod} {profiles:?}");
         }
     }

@@ -4,7 +4,7 @@ use admission::Decision;
 use serde_json::{Value, json};
 
 use super::{chosen, mutate, pod, profile, validate};
-use crate::testing::World;
+use crate::testing::Cluster;
 
 const ROWS: &str = include_str!("rows.yaml");
 const FIELDS: [&str; 10] =
@@ -43,14 +43,14 @@ fn each_row_of_the_tables_comes_out_as_in_1_24_and_stays_so() {
         assert!(row.as_object().unwrap().keys().all(|field| FIELDS.contains(&field.as_str())), "{row}");
         let profiles = row["profiles"].as_object().unwrap_or_else(|| none.as_object().unwrap());
         let profiles: Vec<Value> = profiles.iter().map(|(name, more)| profile(name, more)).collect();
-        let (world, pod) = (World::from_objects(&profiles), pod_of(row));
-        let reply = mutate(&world, &pod, &["*"]);
+        let (cluster, pod) = (Cluster::from_objects(&profiles), pod_of(row));
+        let reply = mutate(&cluster, &pod, &["*"]);
         if let Some(expected) = row["refused"].as_str() {
             assert_eq!((reply.decision, reply.code), (Decision::Denied, Some(403)), "{name}");
             let (head, faults) = reply.message.split_once(": [").unwrap();
             assert_eq!(head, "pods \"p\" is forbidden: PodSecurityPolicy: unable to admit pod", "{name}");
             assert!(faults.contains(expected) && faults.ends_with(']'), "{name}: {faults}");
-            let stored = validate(&world, &pod, &["*"]).message;
+            let stored = validate(&cluster, &pod, &["*"]).message;
             assert!(
                 stored.contains("PodSecurityPolicy: unable to validate pod: [") && stored.contains(expected),
                 "{name}: {stored}"
@@ -67,9 +67,9 @@ fn each_row_of_the_tables_comes_out_as_in_1_24_and_stays_so() {
             expected["metadata"]["annotations"]["kubernetes.io/psp"] = chosen(&reply.pod).into();
             assert_eq!(reply.pod, expected, "{name}: nothing is filled in");
         }
-        let again = mutate(&world, &reply.pod, &["*"]);
+        let again = mutate(&cluster, &reply.pod, &["*"]);
         assert_eq!(again.pod, reply.pod, "{name}: nothing more is filled in");
-        assert_eq!(validate(&world, &reply.pod, &["*"]).message, "", "{name}: what is stored is allowed");
+        assert_eq!(validate(&cluster, &reply.pod, &["*"]).message, "", "{name}: what is stored is allowed");
     }
 }
 
@@ -121,7 +121,7 @@ fn each_type_of_volumes_is_allowed_where_it_is_listed_or_all_are() {
                 assert!(faults.contains("spec.volumes: Unsupported value: \"none-such\""), "{faults}");
                 continue;
             }
-            let reply = mutate(&World::from_objects(&[profile("p", &more)]), &pod, &["*"]);
+            let reply = mutate(&Cluster::from_objects(&[profile("p", &more)]), &pod, &["*"]);
             assert_eq!(reply.decision != Decision::Denied, is_allowed, "{type_} {volumes} {}", reply.message);
             let why = format!("spec.volumes[0]: Invalid value: \"{word}\": {word} volumes are not allowed to be used");
             assert!(is_allowed || reply.message.contains(&why), "{}", reply.message);

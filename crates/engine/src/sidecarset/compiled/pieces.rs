@@ -14,7 +14,7 @@ use crate::sidecarset::mark;
 use crate::sidecarset::needs::Needs;
 use crate::sidecarset::platform::Platform;
 use crate::sidecarset::pod_security;
-use crate::sidecarset::resources::{ResourceDefaults, ResourcesPolicy};
+use crate::sidecarset::resources::{CompiledDefaults, ResourcesPolicy};
 use crate::sidecarset::sameness::Form;
 
 /// Containers by the side of the pod's own that they go to.
@@ -175,7 +175,7 @@ pub(super) fn pieces(
 
 /// What is filled into every container of a set.
 pub(super) struct Fillings {
-    pub(super) defaults: ResourceDefaults,
+    pub(super) defaults: CompiledDefaults,
     // None where security contexts stay as written.
     pub(super) security: Option<Platform>,
 }

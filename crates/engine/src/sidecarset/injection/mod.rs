@@ -19,7 +19,7 @@ pub use carried::{Carried, INJECTED_ANNOTATION, RECORD_MAX_BYTES};
 pub use clash::Clash;
 pub use fit::{Fitting, Plan, Source, Transfer};
 pub(crate) use presence::Recorded;
-pub use tailored::{Amounts, Fit, Tailor};
+pub use tailored::{AmountsSource, Fit, Tailor};
 pub(crate) use tailored::{AskedAnew, ends};
 
 use std::borrow::Cow;

@@ -9,18 +9,18 @@ use crate::sidecarset::vocabulary::IMAGE_DIGEST;
 
 /// The changes that a set allows, in a form that can be compared with.
 #[derive(Debug, Clone, Default)]
-pub struct AllowedChanges {
-    env: Vec<Glob>,
-    mount_paths: Vec<Glob>,
+pub struct CompiledAllowedChanges {
+    env: Vec<FieldGlob>,
+    mount_paths: Vec<FieldGlob>,
     volumes: BTreeSet<String>,
     fields: BTreeSet<String>,
 }
 
-impl AllowedChanges {
+impl CompiledAllowedChanges {
     /// Those of a set.
     pub fn of(written: Option<&Written>) -> Self {
         let Some(written) = written else { return Self::default() };
-        let globs = |list: &Option<Vec<String>>| list.iter().flatten().map(|pattern| Glob::new(pattern)).collect();
+        let globs = |list: &Option<Vec<String>>| list.iter().flatten().map(|pattern| FieldGlob::new(pattern)).collect();
         Self {
             env: globs(&written.env),
             mount_paths: globs(&written.mount_paths),
@@ -59,13 +59,13 @@ impl AllowedChanges {
 
 /// A pattern in which `*` matches any characters, also none.
 #[derive(Debug, Clone)]
-pub struct Glob {
+pub struct FieldGlob {
     first: String,
     // What follows each asterisk; empty where there is none.
     rest: Vec<String>,
 }
 
-impl Glob {
+impl FieldGlob {
     /// Reads a pattern; every text is one.
     pub fn new(pattern: &str) -> Self {
         let mut parts = pattern.split('*').map(str::to_owned);
@@ -89,7 +89,7 @@ impl Glob {
 
 #[cfg(test)]
 mod tests {
-    use super::Glob;
+    use super::FieldGlob;
 
     #[test]
     fn an_asterisk_stands_for_any_characters() {
@@ -103,10 +103,10 @@ mod tests {
             ("*ab*ab*", &["abab", "xabyabz"], &["ab", "abb"]),
         ] {
             for text in matching {
-                assert!(Glob::new(pattern).matches(text), "{pattern} {text}");
+                assert!(FieldGlob::new(pattern).matches(text), "{pattern} {text}");
             }
             for text in others {
-                assert!(!Glob::new(pattern).matches(text), "{pattern} {text}");
+                assert!(!FieldGlob::new(pattern).matches(text), "{pattern} {text}");
             }
         }
     }

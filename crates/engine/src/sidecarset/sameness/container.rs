@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::identities::{Identities, Room};
 use super::taken::Expected;
-use super::{AllowedChanges, Around, lists};
+use super::{Around, CompiledAllowedChanges, lists};
 use crate::sidecarset::api::RawObject;
 use crate::sidecarset::defaults::image::{pull_policy, without_digest};
 
@@ -15,7 +15,7 @@ const FIRST: [&str; 3] = ["image", "command", "args"];
 pub(super) fn difference(
     ours: &RawObject,
     found: &RawObject,
-    allowed: &AllowedChanges,
+    allowed: &CompiledAllowedChanges,
     (room, pod): (Room, &Around<'_>),
     taken: &mut Expected<'_>,
 ) -> Option<String> {
@@ -60,7 +60,7 @@ fn policy(container: &RawObject) -> &str {
 }
 
 /// A resolver of tags puts the digest behind the image, with or without the tag in front of it.
-fn is_same_image(ours: Option<&Value>, found: Option<&Value>, allowed: &AllowedChanges) -> bool {
+fn is_same_image(ours: Option<&Value>, found: Option<&Value>, allowed: &CompiledAllowedChanges) -> bool {
     let (Some(ours), Some(found)) = (ours.and_then(Value::as_str), found.and_then(Value::as_str)) else {
         return false;
     };
@@ -71,7 +71,7 @@ fn is_same_image(ours: Option<&Value>, found: Option<&Value>, allowed: &AllowedC
 
 /// Whether a running container has the image that the set names, maybe with the digest that a resolver put behind it. Where the
 /// resolver has taken the tag away, nothing says of which tag the digest was.
-pub fn is_image_of(ours: &str, found: &str, allowed: &AllowedChanges) -> bool {
+pub fn is_image_of(ours: &str, found: &str, allowed: &CompiledAllowedChanges) -> bool {
     found == ours || (allowed.image_digest() && !ours.contains('@') && without_digest(found) == Some(ours))
 }
 

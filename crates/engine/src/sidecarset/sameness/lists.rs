@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::AllowedChanges;
+use super::CompiledAllowedChanges;
 use super::identities::{Identities, MountOf};
 use super::taken::Expected;
 use crate::sidecarset::api::text;
@@ -14,7 +14,7 @@ const NAME_MAX: usize = 120;
 pub(super) fn env(
     ours: Option<&Value>,
     found: Option<&Value>,
-    allowed: &AllowedChanges,
+    allowed: &CompiledAllowedChanges,
     identities: Identities,
     taken: &mut Expected<'_>,
 ) -> Option<String> {
@@ -30,7 +30,7 @@ pub(super) fn env(
 pub(super) fn mounts(
     ours: Option<&Value>,
     found: Option<&Value>,
-    allowed: &AllowedChanges,
+    allowed: &CompiledAllowedChanges,
     mut identities: Identities,
     taken: &mut Expected<'_>,
 ) -> Option<String> {

@@ -26,18 +26,18 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use self::identities::{MountOf, Room};
-use self::taken::TakenForm;
+use self::taken::FromPodForm;
 use crate::pod::volumes::Volumes;
 use crate::sidecarset::api::RawObject;
 use crate::sidecarset::canonical::strict_volume;
 use crate::sidecarset::compiled::VolumePiece;
 use crate::sidecarset::flat::{Flat, FlatValue};
 
-pub use self::allowed::{AllowedChanges, Glob};
+pub use self::allowed::{CompiledAllowedChanges, FieldGlob};
 pub use self::container::is_image_of;
 pub use self::paths::clean as clean_path;
 pub use self::settled::amounts_as_stored;
-pub use self::taken::{Lacking, Taken};
+pub use self::taken::{FromPod, Lacking};
 
 /// A container as a set injects it, in a form that can be compared.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -50,7 +50,7 @@ pub struct Form {
     // Of the container as it goes into a pod.
     bytes: usize,
     // Beside what is written: what the container has from the pod's own containers.
-    taken: Option<Box<TakenForm>>,
+    taken: Option<Box<FromPodForm>>,
 }
 
 impl Form {
@@ -68,13 +68,13 @@ impl Form {
     /// The form of the container in a pod from whose own containers it takes something, with which it is `container` and takes this
     /// many bytes.
     #[must_use]
-    pub fn with(&self, container: &RawObject, bytes: usize, taken: &Taken) -> Self {
+    pub fn with(&self, container: &RawObject, bytes: usize, taken: &FromPod) -> Self {
         Self {
             source: Arc::clone(&self.source),
             stored: stored(container),
             room: self.room,
             bytes,
-            taken: Some(Box::new(TakenForm::of(taken))),
+            taken: Some(Box::new(FromPodForm::of(taken))),
         }
     }
 
@@ -97,7 +97,12 @@ impl Form {
     /// The first field in which a container of a pod is not what the set injects, such as `env[MODE]`; `None` when it is.
     ///
     /// `found` is `None` when the container has no readable text.
-    pub fn difference(&self, found: Option<&RawValue>, allowed: &AllowedChanges, pod: &Around<'_>) -> Option<String> {
+    pub fn difference(
+        &self,
+        found: Option<&RawValue>,
+        allowed: &CompiledAllowedChanges,
+        pod: &Around<'_>,
+    ) -> Option<String> {
         match self.compare(found, allowed, pod) {
             Ok(lacking) => lacking.first(),
             Err(field) => Some(field),
@@ -112,7 +117,7 @@ impl Form {
     pub fn compare(
         &self,
         found: Option<&RawValue>,
-        allowed: &AllowedChanges,
+        allowed: &CompiledAllowedChanges,
         pod: &Around<'_>,
     ) -> Result<Lacking, String> {
         #[cfg(test)]
@@ -128,7 +133,7 @@ impl Form {
             return Err("a part that cannot be read".to_owned());
         };
         let found = settled::container(found);
-        let nothing = TakenForm::default();
+        let nothing = FromPodForm::default();
         let mut taken = self.taken.as_deref().unwrap_or(&nothing).expected(&found);
         match container::difference(&self.fields(), &found, allowed, (self.room, pod), &mut taken) {
             Some(field) => Err(field),

@@ -6,12 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::{AllowedChanges, settled};
+use super::{CompiledAllowedChanges, settled};
 use crate::sidecarset::api::{RawObject, text};
 
 /// What a container takes from the pod's own containers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Taken {
+pub struct FromPod {
     /// Variables.
     pub env: Vec<Value>,
     /// Mounts.
@@ -25,7 +25,7 @@ const LISTS: [(&str, &str); 3] = [("env", "name"), ("volumeMounts", "mountPath")
 
 /// The same, in a form that can be compared.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct TakenForm([BTreeMap<String, Element>; 3]);
+pub(super) struct FromPodForm([BTreeMap<String, Element>; 3]);
 
 #[derive(Debug, Clone, PartialEq)]
 struct Element {
@@ -33,8 +33,8 @@ struct Element {
     json: String,
 }
 
-impl TakenForm {
-    pub(super) fn of(taken: &Taken) -> Self {
+impl FromPodForm {
+    pub(super) fn of(taken: &FromPod) -> Self {
         let lists = [&taken.env, &taken.volume_mounts, &taken.volume_devices];
         let mut container = RawObject::new();
         for ((field, _), elements) in LISTS.iter().zip(lists) {
@@ -96,7 +96,7 @@ impl<'t> Expected<'t> {
     }
 
     /// What was not found, or with another value.
-    pub(super) fn lacking(self, allowed: &AllowedChanges) -> Lacking {
+    pub(super) fn lacking(self, allowed: &CompiledAllowedChanges) -> Lacking {
         let lists = LISTS.iter().zip(self.0).filter_map(|((field, _), list)| {
             let may_lack = |name: &str| match *field {
                 "env" => allowed.variable(name),

@@ -6,7 +6,7 @@ mod identities;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::{AllowedChanges, Around, Form};
+use super::{Around, CompiledAllowedChanges, Form};
 
 fn container() -> Value {
     json!({
@@ -106,7 +106,7 @@ impl Case {
         let volumes: Vec<&RawValue> = volumes.iter().map(AsRef::as_ref).collect();
         let around = Around::new(self.host_network, &volumes);
         let allowed = serde_json::from_value(self.allowed.clone()).unwrap();
-        form(&self.ours).difference(Some(&found), &AllowedChanges::of(Some(&allowed)), &around)
+        form(&self.ours).difference(Some(&found), &CompiledAllowedChanges::of(Some(&allowed)), &around)
     }
 }
 
@@ -153,7 +153,7 @@ fn what_the_api_server_fills_in_is_no_difference() {
 #[test]
 fn what_cannot_be_read_is_a_difference() {
     let unreadable = Some("a part that cannot be read".to_owned());
-    let allowed = AllowedChanges::default();
+    let allowed = CompiledAllowedChanges::default();
     let of = |text: &str| {
         let raw = RawValue::from_string(text.to_owned()).unwrap();
         form(&container()).difference(Some(&raw), &allowed, &Around::default())
@@ -202,7 +202,7 @@ fn every_other_field_is_a_difference() {
     ] {
         assert_eq!(case.with(change.clone()).as_deref(), Some(field), "{change}");
     }
-    assert!(Form::default().difference(None, &AllowedChanges::default(), &Around::default()).is_some());
+    assert!(Form::default().difference(None, &CompiledAllowedChanges::default(), &Around::default()).is_some());
 }
 
 #[test]

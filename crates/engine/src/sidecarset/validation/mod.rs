@@ -48,12 +48,12 @@ impl Validating<Snapshot> for SidecarSetValidation {
 
     const LIMIT: Option<ObjectLimit> = Some(LIMIT);
 
-    fn create(&self, object: &Value, request: &Request<'_, Value>, world: &Snapshot, findings: &mut Findings) {
+    fn create(&self, object: &Value, request: &Request<'_, Value>, cluster: &Snapshot, findings: &mut Findings) {
         // An old object that cannot be decoded: see `Validating`.
         if request.is_of_leaving(object) {
             findings.reason = Reason::TERMINATING;
         } else if is_served(object, findings) {
-            create(object, FieldValidation::of(request), world, findings);
+            create(object, FieldValidation::of(request), cluster, findings);
         }
     }
 
@@ -62,11 +62,11 @@ impl Validating<Snapshot> for SidecarSetValidation {
         object: &Value,
         old: &Value,
         request: &Request<'_, Value>,
-        world: &Snapshot,
+        cluster: &Snapshot,
         findings: &mut Findings,
     ) {
         if is_served(object, findings) {
-            update(object, old, FieldValidation::of(request), world, findings);
+            update(object, old, FieldValidation::of(request), cluster, findings);
         }
     }
 }
@@ -87,25 +87,25 @@ fn is_served(object: &Value, findings: &mut Findings) -> bool {
 const FAULTS_TOLD: usize = 100;
 
 /// Validates a new set. Whatever its author wrote into `deletionTimestamp`, it is not being deleted.
-pub fn create(object: &Value, validation: FieldValidation, world: &Snapshot, findings: &mut Findings) {
-    let faults = faults(object, validation, world, &mut findings.warnings);
+pub fn create(object: &Value, validation: FieldValidation, cluster: &Snapshot, findings: &mut Findings) {
+    let faults = faults(object, validation, cluster, &mut findings.warnings);
     tell(faults.into_iter().collect(), findings);
-    warn(object, world, &mut findings.warnings);
+    warn(object, cluster, &mut findings.warnings);
 }
 
 /// Validates a change. A fault that was there before does not refuse it: else a set that an older build let through could not even
 /// be relabelled. It becomes a warning.
-pub fn update(object: &Value, old: &Value, validation: FieldValidation, world: &Snapshot, findings: &mut Findings) {
+pub fn update(object: &Value, old: &Value, validation: FieldValidation, cluster: &Snapshot, findings: &mut Findings) {
     if is_terminating(old) {
         findings.reason = Reason::TERMINATING;
         return;
     }
-    let mut faults = faults(object, validation, world, &mut findings.warnings);
+    let mut faults = faults(object, validation, cluster, &mut findings.warnings);
     canary::check_change(&Node::root(object, "metadata"), &Node::root(old, "metadata"), &mut faults);
     if !faults.is_empty() {
         let mut new = Vec::new();
         let mut known = HashMap::<Fault, usize>::new();
-        for error in self::faults(old, validation, world, &mut Vec::new()) {
+        for error in self::faults(old, validation, cluster, &mut Vec::new()) {
             *known.entry(fault(&error)).or_default() += 1;
         }
         for error in faults {
@@ -119,7 +119,7 @@ pub fn update(object: &Value, old: &Value, validation: FieldValidation, world: &
         }
         tell(new, findings);
     }
-    warn(object, world, &mut findings.warnings);
+    warn(object, cluster, &mut findings.warnings);
 }
 
 fn tell(faults: Vec<Error>, findings: &mut Findings) {
@@ -148,8 +148,8 @@ fn fault(error: &Error) -> Fault {
 }
 
 /// Everything that is wrong. Unknown fields, which only this walk sees, become warnings, or errors where they are to be refused.
-fn faults(object: &Value, validation: FieldValidation, world: &Snapshot, warnings: &mut Vec<String>) -> ErrorList {
-    let mut errors = named_faults(object, validation, world, warnings);
+fn faults(object: &Value, validation: FieldValidation, cluster: &Snapshot, warnings: &mut Vec<String>) -> ErrorList {
+    let mut errors = named_faults(object, validation, cluster, warnings);
     if errors.is_empty() {
         compiles::check(object, &mut errors);
     }
@@ -160,7 +160,7 @@ fn faults(object: &Value, validation: FieldValidation, world: &Snapshot, warning
 fn named_faults(
     object: &Value,
     validation: FieldValidation,
-    world: &Snapshot,
+    cluster: &Snapshot,
     warnings: &mut Vec<String>,
 ) -> ErrorList {
     let (metadata, spec) = (Node::root(object, "metadata"), Node::root(object, "spec"));
@@ -171,24 +171,24 @@ fn named_faults(
         return errors;
     }
     names::check_set_name(&metadata, &mut errors);
-    canary::check(&metadata, &spec, &world.sets, &mut errors);
+    canary::check(&metadata, &spec, &cluster.sets, &mut errors);
     shape::check(spec.value, &spec.path, validation, &mut errors, warnings);
     selectors::check(&spec, &mut errors);
     check_not_empty(&spec, &mut errors);
     names::check_unique(&spec, &mut errors);
     names::check_references(&spec, &mut errors);
     strategy::check(&spec, &mut errors);
-    revision::check(&metadata, &spec, world, &mut errors);
+    revision::check(&metadata, &spec, cluster, &mut errors);
     transfer::check(&spec, &mut errors);
     hot_upgrade::check(&spec, &mut errors);
-    self::metadata::check(&metadata, &spec, &world.configuration, &mut errors);
+    self::metadata::check(&metadata, &spec, &cluster.configuration, &mut errors);
     allowed::check(&spec, &mut errors);
     resources::check(&spec, &mut errors);
     app_containers::check(&spec, &mut errors);
     overrides::check(&spec, &mut errors);
     security::check(&spec, &mut errors);
     pod::check(&spec, &mut errors);
-    conflicts::check(&metadata, &spec, &world.sets, &mut errors);
+    conflicts::check(&metadata, &spec, &cluster.sets, &mut errors);
     errors
 }
 
@@ -204,15 +204,15 @@ fn check_not_empty(spec: &Node<'_>, errors: &mut ErrorList) {
     }
 }
 
-fn warn(object: &Value, world: &Snapshot, warnings: &mut Vec<String>) {
+fn warn(object: &Value, cluster: &Snapshot, warnings: &mut Vec<String>) {
     let spec = Node::root(object, "spec");
-    selectors::warn(&spec, &world.exclusion, warnings);
+    selectors::warn(&spec, &cluster.exclusion, warnings);
     strategy::warn(&spec, warnings);
     revision::warn(&spec, warnings);
     allowed::warn(&spec, warnings);
     security::warn(&spec, warnings);
     transfer::warn(&spec, warnings);
-    if let Some(minor) = world.minor_version {
+    if let Some(minor) = cluster.minor_version {
         older::warn(&spec, minor, warnings);
     }
 }

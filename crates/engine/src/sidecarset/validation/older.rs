@@ -16,7 +16,7 @@ pub fn warn(spec: &Node<'_>, minor: u32, warnings: &mut Vec<String>) {
     for (list, is_init) in [("initContainers", true), ("containers", false)] {
         for container in spec.child(list).items() {
             look_at_variables(&container, &mut refused);
-            look_at_hooks(&container, &mut refused);
+            check_hooks(&container, &mut refused);
             look_at_restarts(&container, is_init, &mut refused);
         }
     }
@@ -78,7 +78,7 @@ fn is_strict_name(name: &str) -> bool {
     bytes.next().is_none_or(is_letter) && bytes.all(|byte| is_letter(byte) || byte.is_ascii_digit())
 }
 
-fn look_at_hooks(container: &Node<'_>, refused: &mut Refused) {
+fn check_hooks(container: &Node<'_>, refused: &mut Refused) {
     for hook in ["postStart", "preStop"] {
         if let Some(sleep) = container.child("lifecycle").child(hook).get("sleep")
             && sleep.number("seconds").unwrap_or_default() == 0

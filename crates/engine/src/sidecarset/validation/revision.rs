@@ -9,16 +9,16 @@ use crate::snapshot::Snapshot;
 use crate::snapshot::pinned::missing;
 
 /// Checks that a revision that is named belongs to the set.
-pub fn check(metadata: &Node<'_>, spec: &Node<'_>, world: &Snapshot, errors: &mut ErrorList) {
+pub fn check(metadata: &Node<'_>, spec: &Node<'_>, cluster: &Snapshot, errors: &mut ErrorList) {
     let revision = spec.child("injectionStrategy").child("revision");
     let (name, version) = (revision.text("revisionName"), revision.text("customVersion"));
     // One that is not named is the current one.
     let Some(named) = RevisionRef::of(name, version) else { return };
-    let found = world.revisions.find(metadata.text("name"), metadata.text("uid"), &named);
+    let found = cluster.revisions.find(metadata.text("name"), metadata.text("uid"), &named);
     let (field, value) = if name.is_empty() { ("customVersion", version) } else { ("revisionName", name) };
     let path = revision.path.child(field);
     match found {
-        None => errors.push(Error::invalid(&path, value, missing(&named, !world.namespaces_may_appear))),
+        None => errors.push(Error::invalid(&path, value, missing(&named, !cluster.namespaces_may_appear))),
         Some(found) if found.content.is_none() => {
             let detail = "the content of the revision is not held, as there is too much of all revisions together; lower revisionHistoryLimit of sets";
             errors.push(Error::forbidden(&path, detail));

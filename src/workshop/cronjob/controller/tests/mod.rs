@@ -103,304 +103,304 @@ const fn seconds(seconds: u64) -> Duration {
 
 #[tokio::test]
 async fn a_run_that_is_due_becomes_a_job_a_status_and_an_event() {
-    let world = Observed::new(&json!({}));
-    assert_eq!(world.look().await.unwrap(), Some(seconds(50)));
-    assert_eq!(world.api.asked(), ["PATCH cronjobs/nightly", "PATCH cronjobs/nightly/status"]);
-    assert_eq!(world.stored("/metadata/finalizers"), Some(json!([FINALIZER])));
-    assert_eq!(world.stored("/status/nextScheduleTime"), Some(json!("2024-01-01T12:01:00Z")));
+    let observed = Observed::new(&json!({}));
+    assert_eq!(observed.look().await.unwrap(), Some(seconds(50)));
+    assert_eq!(observed.api.asked(), ["PATCH cronjobs/nightly", "PATCH cronjobs/nightly/status"]);
+    assert_eq!(observed.stored("/metadata/finalizers"), Some(json!([FINALIZER])));
+    assert_eq!(observed.stored("/status/nextScheduleTime"), Some(json!("2024-01-01T12:01:00Z")));
 
-    world.set_clock("12:01:00");
-    assert_eq!(world.look().await.unwrap(), Some(seconds(60)));
+    observed.set_clock("12:01:00");
+    assert_eq!(observed.look().await.unwrap(), Some(seconds(60)));
     // What this controller wrote last is what it knows, and the status is written with what the Job says.
-    assert_eq!(world.api.asked(), ["POST jobs", "POST events"]);
+    assert_eq!(observed.api.asked(), ["POST jobs", "POST events"]);
     let job = job_of("12:01:00");
-    assert_eq!(world.api.content().events, [format!("SuccessfulCreate: Created Job {job}")]);
-    assert_eq!(world.api.content().jobs[&job]["spec"]["fieldOfTomorrow"], 1);
+    assert_eq!(observed.api.content().events, [format!("SuccessfulCreate: Created Job {job}")]);
+    assert_eq!(observed.api.content().jobs[&job]["spec"]["fieldOfTomorrow"], 1);
 
-    assert_eq!(world.settle().await, Some(seconds(60)));
-    assert_eq!(world.stored("/status/lastScheduleTime"), Some(json!("2024-01-01T12:01:00Z")));
-    assert_eq!(world.stored("/status/active/0/name"), Some(json!(job)));
-    world.look().await.unwrap();
-    assert_eq!(world.api.asked(), [""; 0], "an idle look asks nothing");
+    assert_eq!(observed.settle().await, Some(seconds(60)));
+    assert_eq!(observed.stored("/status/lastScheduleTime"), Some(json!("2024-01-01T12:01:00Z")));
+    assert_eq!(observed.stored("/status/active/0/name"), Some(json!(job)));
+    observed.look().await.unwrap();
+    assert_eq!(observed.api.asked(), [""; 0], "an idle look asks nothing");
 }
 
 /// What another client changed since is not what this controller wrote: the API server is asked before a Job is created.
 #[tokio::test]
 async fn a_cronjob_that_others_changed_is_read_again_before_it_starts() {
-    let world = Observed::new(&json!({}));
-    world.settle().await;
-    world.api.content().cronjob.as_mut().unwrap()["metadata"]["resourceVersion"] = json!("1000");
-    world.api.asked();
-    world.set_clock("12:01:00");
-    world.look().await.unwrap();
-    assert_eq!(world.api.asked(), ["GET cronjobs/nightly", "POST jobs", "POST events"]);
+    let observed = Observed::new(&json!({}));
+    observed.settle().await;
+    observed.api.content().cronjob.as_mut().unwrap()["metadata"]["resourceVersion"] = json!("1000");
+    observed.api.asked();
+    observed.set_clock("12:01:00");
+    observed.look().await.unwrap();
+    assert_eq!(observed.api.asked(), ["GET cronjobs/nightly", "POST jobs", "POST events"]);
 }
 
 #[tokio::test]
 async fn a_process_that_ended_before_it_wrote_the_status_starts_no_second_job() {
-    let world = Observed::new(&json!({}));
-    world.settle().await;
-    let (before, _) = world.watched();
-    world.set_clock("12:01:30");
-    world.look().await.unwrap();
-    let told = world.api.content().events.len();
+    let observed = Observed::new(&json!({}));
+    observed.settle().await;
+    let (before, _) = observed.watched();
+    observed.set_clock("12:01:30");
+    observed.look().await.unwrap();
+    let told = observed.api.content().events.len();
     // The next process knows neither the Job nor the status yet.
-    world.controller.reconcile(&before, &[]).await.unwrap();
-    assert_eq!(world.jobs(), [job_of("12:01:00")]);
-    assert_eq!(world.api.content().events.len(), told, "what was done before is not told again");
+    observed.controller.reconcile(&before, &[]).await.unwrap();
+    assert_eq!(observed.jobs(), [job_of("12:01:00")]);
+    assert_eq!(observed.api.content().events.len(), told, "what was done before is not told again");
 }
 
 #[tokio::test]
 async fn a_run_whose_job_is_gone_does_not_start_again_while_the_watch_is_behind() {
-    let world = Observed::new(&json!({"successfulJobsHistoryLimit": 0}));
-    world.settle().await;
-    let (before, _) = world.watched();
-    world.set_clock("12:01:00");
-    world.look().await.unwrap();
-    world.end_job(&job_of("12:01:00"), "Complete");
-    world.settle().await;
-    assert_eq!(world.jobs(), [""; 0]);
-    world.controller.reconcile(&before, &[]).await.unwrap();
-    assert_eq!(world.jobs(), [""; 0]);
+    let observed = Observed::new(&json!({"successfulJobsHistoryLimit": 0}));
+    observed.settle().await;
+    let (before, _) = observed.watched();
+    observed.set_clock("12:01:00");
+    observed.look().await.unwrap();
+    observed.end_job(&job_of("12:01:00"), "Complete");
+    observed.settle().await;
+    assert_eq!(observed.jobs(), [""; 0]);
+    observed.controller.reconcile(&before, &[]).await.unwrap();
+    assert_eq!(observed.jobs(), [""; 0]);
 }
 
 #[tokio::test]
 async fn a_job_of_somebody_else_is_left_alone_and_told_once() {
-    let world = Observed::new(&json!({}));
-    world.settle().await;
+    let observed = Observed::new(&json!({}));
+    observed.settle().await;
     let job = job_of("12:01:00");
-    world.api.content().jobs.insert(job.clone(), json!({"metadata": {"name": job, "namespace": "a"}}));
-    world.set_clock("12:01:00");
-    assert_eq!(world.look().await.unwrap(), Some(seconds(15)));
+    observed.api.content().jobs.insert(job.clone(), json!({"metadata": {"name": job, "namespace": "a"}}));
+    observed.set_clock("12:01:00");
+    assert_eq!(observed.look().await.unwrap(), Some(seconds(15)));
     let told = format!(
         "JobCreationFailed: Job {job:?} exists and is not controlled by this CronJob; delete it, or give this CronJob \
          another name"
     );
-    assert_eq!(world.degraded(), told);
-    assert_eq!(world.api.content().events, [told]);
-    world.api.asked();
-    assert_eq!(world.look().await.unwrap(), Some(seconds(15)));
-    let asked = world.api.asked();
+    assert_eq!(observed.degraded(), told);
+    assert_eq!(observed.api.content().events, [told]);
+    observed.api.asked();
+    assert_eq!(observed.look().await.unwrap(), Some(seconds(15)));
+    let asked = observed.api.asked();
     assert_eq!(asked, ["POST jobs".to_owned(), format!("GET jobs/{job}")]);
 
-    world.api.content().jobs.clear();
-    world.settle().await;
-    assert_eq!(world.jobs(), [job]);
-    assert_eq!(world.degraded(), "AsExpected: Nothing prevents the next run");
+    observed.api.content().jobs.clear();
+    observed.settle().await;
+    assert_eq!(observed.jobs(), [job]);
+    assert_eq!(observed.degraded(), "AsExpected: Nothing prevents the next run");
 }
 
 #[tokio::test]
 async fn a_refused_job_is_told_once_and_tried_again_and_an_outage_is_only_tried_again() {
     for code in [400, 403, 404, 422] {
-        let world = Observed::new(&json!({}));
-        world.settle().await;
-        world.set_clock("12:01:00");
-        world.api.content().refusal = Some(("POST jobs", code, "no more than two"));
+        let observed = Observed::new(&json!({}));
+        observed.settle().await;
+        observed.set_clock("12:01:00");
+        observed.api.content().refusal = Some(("POST jobs", code, "no more than two"));
         for _ in 0..3 {
-            assert_eq!(world.look().await.unwrap(), Some(seconds(15)), "{code}");
+            assert_eq!(observed.look().await.unwrap(), Some(seconds(15)), "{code}");
         }
         let message = "The next Job is refused by the API server: no more than two";
-        assert_eq!(world.api.content().events, [format!("JobCreationFailed: {message}")], "{code}");
-        assert_eq!(world.degraded(), format!("JobCreationFailed: {message}"));
+        assert_eq!(observed.api.content().events, [format!("JobCreationFailed: {message}")], "{code}");
+        assert_eq!(observed.degraded(), format!("JobCreationFailed: {message}"));
     }
     for code in [401, 429, 500, 503] {
-        let world = Observed::new(&json!({}));
-        world.settle().await;
-        world.set_clock("12:01:00");
-        world.api.content().refusal = Some(("POST jobs", code, "a moment, please"));
-        world.look().await.unwrap_err();
-        assert_eq!(world.degraded(), "AsExpected: Nothing prevents the next run", "{code}");
-        assert_eq!(world.api.content().events, [""; 0], "{code}");
+        let observed = Observed::new(&json!({}));
+        observed.settle().await;
+        observed.set_clock("12:01:00");
+        observed.api.content().refusal = Some(("POST jobs", code, "a moment, please"));
+        observed.look().await.unwrap_err();
+        assert_eq!(observed.degraded(), "AsExpected: Nothing prevents the next run", "{code}");
+        assert_eq!(observed.api.content().events, [""; 0], "{code}");
     }
 }
 
 #[tokio::test]
 async fn jobs_that_are_refused_run_after_run_are_one_event_one_status_and_growing_pauses() {
-    let world = Observed::new(&json!({}));
-    world.settle().await;
+    let observed = Observed::new(&json!({}));
+    observed.settle().await;
     let mut pauses = Vec::new();
     let mut writes = 0;
     for minute in 1..=30 {
         let now = format!("12:{minute:02}:00");
-        world.set_clock(&now);
+        observed.set_clock(&now);
         let message = format!("jobs.batch {:?} is forbidden: exceeded quota", job_of(&now)).leak();
-        world.api.content().refusal = Some(("POST jobs", 403, message));
-        world.api.asked();
-        pauses.push(world.look().await.unwrap().unwrap().as_secs());
-        writes += world.api.asked().iter().filter(|request| request.starts_with("PATCH")).count();
+        observed.api.content().refusal = Some(("POST jobs", 403, message));
+        observed.api.asked();
+        pauses.push(observed.look().await.unwrap().unwrap().as_secs());
+        writes += observed.api.asked().iter().filter(|request| request.starts_with("PATCH")).count();
     }
     let told = "JobCreationFailed: The next Job is refused by the API server: jobs.batch \"of this run\" is forbidden: \
                 exceeded quota";
-    assert_eq!(world.api.content().events, [told]);
-    assert_eq!(world.degraded(), told);
+    assert_eq!(observed.api.content().events, [told]);
+    assert_eq!(observed.degraded(), told);
     // That the run cannot start.
     assert_eq!(writes, 1);
     assert_eq!(pauses[..4], [15, 60, 120, 180]);
     assert_eq!(pauses[29], 300);
-    assert_eq!(world.stored("/status/nextScheduleTime"), Some(json!("2024-01-01T12:01:00Z")));
-    world.api.content().refusal = None;
-    world.settle().await;
-    assert_eq!(world.jobs(), [job_of("12:30:00")]);
-    assert_eq!(world.degraded(), "AsExpected: Nothing prevents the next run");
+    assert_eq!(observed.stored("/status/nextScheduleTime"), Some(json!("2024-01-01T12:01:00Z")));
+    observed.api.content().refusal = None;
+    observed.settle().await;
+    assert_eq!(observed.jobs(), [job_of("12:30:00")]);
+    assert_eq!(observed.degraded(), "AsExpected: Nothing prevents the next run");
 }
 
 #[tokio::test]
 async fn a_cronjob_that_changes_again_and_again_writes_no_more_than_its_share() {
-    let world = Observed::new(&json!({}));
-    world.settle().await;
-    world.set_clock("12:00:20");
+    let observed = Observed::new(&json!({}));
+    observed.settle().await;
+    observed.set_clock("12:00:20");
     let mut waits = Vec::new();
     for change in 0..100 {
-        world.api.content().cronjob.as_mut().unwrap()["spec"]["schedule"] = json!(format!("nonsense {change}"));
-        waits.extend(world.look().await.unwrap());
+        observed.api.content().cronjob.as_mut().unwrap()["spec"]["schedule"] = json!(format!("nonsense {change}"));
+        waits.extend(observed.look().await.unwrap());
     }
-    let asked = world.api.asked();
+    let asked = observed.api.asked();
     let count = |what: &str| asked.iter().filter(|request| request.contains(what)).count();
     assert!((15..=25).contains(&count("cronjobs/nightly/status")), "{asked:?}");
     assert!((5..=15).contains(&count(" events")), "{asked:?}");
     assert_eq!(waits.last(), Some(&Duration::from_millis(500)));
-    let metrics = world.controller.metrics.encode().unwrap();
+    let metrics = observed.controller.metrics.encode().unwrap();
     for write in ["status", "events"] {
         let series = format!("outrider_writes_limited_total{{controller=\"cronjob\",write=\"{write}\"}} ");
         let limited: Option<u32> = metrics.lines().find_map(|line| line.strip_prefix(series.as_str())?.parse().ok());
         assert!(limited.is_some_and(|limited| limited > 10), "{metrics}");
     }
-    world.set_clock("12:00:21");
-    world.settle().await;
-    assert!(world.degraded().contains("nonsense 99"), "what it is in the end is told");
+    observed.set_clock("12:00:21");
+    observed.settle().await;
+    assert!(observed.degraded().contains("nonsense 99"), "what it is in the end is told");
 }
 
 #[tokio::test]
 async fn of_many_runs_at_once_those_that_have_to_wait_long_are_told_so() {
-    let world = Observed::new(&json!({}));
-    world.settle().await;
-    world.set_clock("12:01:00");
+    let observed = Observed::new(&json!({}));
+    observed.settle().await;
+    observed.set_clock("12:01:00");
     for owner in 0..2900 {
-        let _ = world.controller.limits().creates.take(&owner.to_string(), clock("12:01:00"));
+        let _ = observed.controller.limits().creates.take(&owner.to_string(), clock("12:01:00"));
     }
-    let wait = world.look().await.unwrap().unwrap();
+    let wait = observed.look().await.unwrap().unwrap();
     assert!(wait > seconds(10) && wait < seconds(15), "{wait:?}");
-    assert_eq!(world.jobs(), [""; 0]);
-    assert!(world.degraded().starts_with("RateLimited: More Jobs are due"), "{}", world.degraded());
-    world.api.asked();
-    world.look().await.unwrap();
-    assert_eq!(world.api.asked(), [""; 0], "it is told once");
-    world.set_clock("12:01:15");
-    world.settle().await;
-    assert_eq!(world.jobs(), [job_of("12:01:00")]);
-    assert_eq!(world.degraded(), "AsExpected: Nothing prevents the next run");
+    assert_eq!(observed.jobs(), [""; 0]);
+    assert!(observed.degraded().starts_with("RateLimited: More Jobs are due"), "{}", observed.degraded());
+    observed.api.asked();
+    observed.look().await.unwrap();
+    assert_eq!(observed.api.asked(), [""; 0], "it is told once");
+    observed.set_clock("12:01:15");
+    observed.settle().await;
+    assert_eq!(observed.jobs(), [job_of("12:01:00")]);
+    assert_eq!(observed.degraded(), "AsExpected: Nothing prevents the next run");
 }
 
 #[tokio::test]
 async fn a_long_refusal_is_told_on_in_part() {
-    let world = Observed::new(&json!({}));
-    world.settle().await;
-    world.set_clock("12:01:00");
+    let observed = Observed::new(&json!({}));
+    observed.settle().await;
+    observed.set_clock("12:01:00");
     let long: &'static str = "é".repeat(2000).leak();
-    world.api.content().refusal = Some(("POST jobs", 422, long));
-    world.look().await.unwrap();
-    let note = world.api.content().events.remove(0);
+    observed.api.content().refusal = Some(("POST jobs", 422, long));
+    observed.look().await.unwrap();
+    let note = observed.api.content().events.remove(0);
     assert!((880..=1024).contains(&note.len()), "{}", note.len());
 }
 
 #[tokio::test]
 async fn a_change_that_was_not_decided_on_is_never_written_over() {
     for known in ["first look", "run is due"] {
-        let world = Observed::new(&json!({}));
+        let observed = Observed::new(&json!({}));
         if known == "run is due" {
-            world.settle().await;
-            world.set_clock("12:01:00");
+            observed.settle().await;
+            observed.set_clock("12:01:00");
         }
-        let (mut before, jobs) = world.watched();
+        let (mut before, jobs) = observed.watched();
         before.metadata.resource_version = Some("0".to_owned());
         if known == "first look" {
-            assert_eq!(world.controller.reconcile(&before, &jobs).await.unwrap(), Some(seconds(1)));
-            assert_eq!(world.api.asked(), ["PATCH cronjobs/nightly"]);
-            assert_eq!(world.stored("/metadata/finalizers"), None);
+            assert_eq!(observed.controller.reconcile(&before, &jobs).await.unwrap(), Some(seconds(1)));
+            assert_eq!(observed.api.asked(), ["PATCH cronjobs/nightly"]);
+            assert_eq!(observed.stored("/metadata/finalizers"), None);
         } else {
             // A run is decided on what is there now.
-            world.controller.reconcile(&before, &jobs).await.unwrap();
-            assert_eq!(world.jobs(), [job_of("12:01:00")]);
+            observed.controller.reconcile(&before, &jobs).await.unwrap();
+            assert_eq!(observed.jobs(), [job_of("12:01:00")]);
         }
     }
 }
 
 #[tokio::test]
 async fn the_finalizer_goes_only_when_no_job_runs_in_truth() {
-    let world = Observed::new(&json!({"deletionPolicy": "WaitForActiveJobs"}));
-    world.settle().await;
-    world.set_clock("12:01:00");
-    world.settle().await;
-    world.api.content().cronjob.as_mut().unwrap()["metadata"]["deletionTimestamp"] = json!("2024-01-01T12:01:30Z");
-    let (deleted, _) = world.watched();
-    world.api.asked();
-    world.controller.reconcile(&deleted, &[]).await.unwrap();
-    assert_eq!(world.api.asked()[0], "GET jobs");
-    assert_eq!(world.stored("/metadata/finalizers"), Some(json!([FINALIZER])));
-    world.set_clock("12:05:00");
-    world.settle().await;
-    assert_eq!(world.jobs(), [job_of("12:01:00")], "no run starts meanwhile");
+    let observed = Observed::new(&json!({"deletionPolicy": "WaitForActiveJobs"}));
+    observed.settle().await;
+    observed.set_clock("12:01:00");
+    observed.settle().await;
+    observed.api.content().cronjob.as_mut().unwrap()["metadata"]["deletionTimestamp"] = json!("2024-01-01T12:01:30Z");
+    let (deleted, _) = observed.watched();
+    observed.api.asked();
+    observed.controller.reconcile(&deleted, &[]).await.unwrap();
+    assert_eq!(observed.api.asked()[0], "GET jobs");
+    assert_eq!(observed.stored("/metadata/finalizers"), Some(json!([FINALIZER])));
+    observed.set_clock("12:05:00");
+    observed.settle().await;
+    assert_eq!(observed.jobs(), [job_of("12:01:00")], "no run starts meanwhile");
 
-    world.end_job(&job_of("12:01:00"), "Complete");
-    world.look().await.unwrap();
-    assert_eq!(world.stored("/metadata/finalizers"), Some(json!([])));
+    observed.end_job(&job_of("12:01:00"), "Complete");
+    observed.look().await.unwrap();
+    assert_eq!(observed.stored("/metadata/finalizers"), Some(json!([])));
 }
 
 #[tokio::test]
 async fn no_finalizer_is_put_where_uninstall_has_taken_it_away_and_runs_start_all_the_same() {
-    let world = Observed::new(&json!({}));
-    world.api.content().retired = true;
-    world.look().await.unwrap();
-    world.set_clock("12:01:00");
-    world.look().await.unwrap();
-    assert_eq!((world.stored("/metadata/finalizers"), world.jobs()), (None, vec![job_of("12:01:00")]));
+    let observed = Observed::new(&json!({}));
+    observed.api.content().retired = true;
+    observed.look().await.unwrap();
+    observed.set_clock("12:01:00");
+    observed.look().await.unwrap();
+    assert_eq!((observed.stored("/metadata/finalizers"), observed.jobs()), (None, vec![job_of("12:01:00")]));
 }
 
 /// Acceptance check 23: what has to be tidied up fails.
 #[tokio::test]
 async fn a_finalizer_that_cannot_be_removed_is_tried_again() {
-    let world = Observed::new(&json!({}));
-    world.settle().await;
-    world.api.content().cronjob.as_mut().unwrap()["metadata"]["deletionTimestamp"] = json!("2024-01-01T12:01:30Z");
-    world.api.content().refusal = Some(("PATCH cronjobs", 500, "not now"));
+    let observed = Observed::new(&json!({}));
+    observed.settle().await;
+    observed.api.content().cronjob.as_mut().unwrap()["metadata"]["deletionTimestamp"] = json!("2024-01-01T12:01:30Z");
+    observed.api.content().refusal = Some(("PATCH cronjobs", 500, "not now"));
     for _ in 0..2 {
-        world.look().await.unwrap_err();
-        assert_eq!(world.stored("/metadata/finalizers"), Some(json!([FINALIZER])));
+        observed.look().await.unwrap_err();
+        assert_eq!(observed.stored("/metadata/finalizers"), Some(json!([FINALIZER])));
     }
-    world.api.content().refusal = None;
-    world.set_clock("12:10:00");
-    world.look().await.unwrap();
-    assert_eq!((world.stored("/metadata/finalizers"), world.jobs()), (Some(json!([])), vec![]));
-    world.api.content().cronjob = None;
+    observed.api.content().refusal = None;
+    observed.set_clock("12:10:00");
+    observed.look().await.unwrap();
+    assert_eq!((observed.stored("/metadata/finalizers"), observed.jobs()), (Some(json!([])), vec![]));
+    observed.api.content().cronjob = None;
 }
 
 #[tokio::test]
 async fn old_jobs_that_stay_hold_nothing_up_and_are_tried_again() {
-    let world = Observed::new(&json!({"successfulJobsHistoryLimit": 0}));
-    world.settle().await;
-    world.set_clock("12:01:00");
-    world.settle().await;
-    world.end_job(&job_of("12:01:00"), "Complete");
-    world.api.content().refusal = Some(("DELETE", 500, "not now"));
-    world.set_clock("12:02:00");
-    assert_eq!(world.look().await.unwrap(), Some(seconds(15)));
-    assert_eq!(world.jobs(), [job_of("12:01:00"), job_of("12:02:00")]);
-    world.api.content().refusal = None;
-    world.settle().await;
-    assert_eq!(world.jobs(), [job_of("12:02:00")]);
+    let observed = Observed::new(&json!({"successfulJobsHistoryLimit": 0}));
+    observed.settle().await;
+    observed.set_clock("12:01:00");
+    observed.settle().await;
+    observed.end_job(&job_of("12:01:00"), "Complete");
+    observed.api.content().refusal = Some(("DELETE", 500, "not now"));
+    observed.set_clock("12:02:00");
+    assert_eq!(observed.look().await.unwrap(), Some(seconds(15)));
+    assert_eq!(observed.jobs(), [job_of("12:01:00"), job_of("12:02:00")]);
+    observed.api.content().refusal = None;
+    observed.settle().await;
+    assert_eq!(observed.jobs(), [job_of("12:02:00")]);
 }
 
 #[tokio::test]
 async fn a_replaced_job_goes_in_the_background_and_no_other_of_its_name() {
-    let world = Observed::new(&json!({"concurrencyPolicy": "Replace"}));
-    world.settle().await;
+    let observed = Observed::new(&json!({"concurrencyPolicy": "Replace"}));
+    observed.settle().await;
     for minute in ["12:01:00", "12:02:00"] {
-        world.set_clock(minute);
-        world.settle().await;
+        observed.set_clock(minute);
+        observed.settle().await;
     }
     let old = job_of("12:01:00");
-    assert_eq!(world.jobs(), [job_of("12:02:00")]);
-    let content = world.api.content();
+    assert_eq!(observed.jobs(), [job_of("12:02:00")]);
+    let content = observed.api.content();
     assert_eq!(content.deletions.len(), 1);
     assert_eq!(content.deletions[0]["propagationPolicy"], "Background");
     assert_eq!(content.deletions[0]["preconditions"]["uid"], format!("uid-of-{old}"));
@@ -426,38 +426,38 @@ async fn waits_end_in_time_to_notice_a_clock_that_was_set_and_are_none_where_not
 /// The upstream test T16: a schedule that was stored while the controller did not run leaves no trace.
 #[tokio::test]
 async fn a_cronjob_with_an_empty_spec_is_told_what_it_lacks_without_an_error() {
-    let world = Observed::new(&json!({
+    let observed = Observed::new(&json!({
         "schedule": null, "jobTemplate": null, "successfulJobsHistoryLimit": null, "failedJobsHistoryLimit": null,
     }));
-    assert_eq!(world.settle().await, None);
-    assert_eq!(world.degraded(), "InvalidSchedule: spec.schedule: Empty spec string");
+    assert_eq!(observed.settle().await, None);
+    assert_eq!(observed.degraded(), "InvalidSchedule: spec.schedule: Empty spec string");
 }
 
 /// Acceptance check 22: without limits, as where no webhook defaults them, every ended Job is kept.
 #[tokio::test]
 async fn without_limits_ended_jobs_are_kept() {
-    let world = Observed::new(&json!({"successfulJobsHistoryLimit": null, "failedJobsHistoryLimit": null}));
-    world.settle().await;
+    let observed = Observed::new(&json!({"successfulJobsHistoryLimit": null, "failedJobsHistoryLimit": null}));
+    observed.settle().await;
     for minute in 1..10 {
         let now = format!("12:0{minute}:00");
-        world.set_clock(&now);
-        world.settle().await;
-        world.end_job(&job_of(&now), if minute % 2 == 0 { "Complete" } else { "Failed" });
+        observed.set_clock(&now);
+        observed.settle().await;
+        observed.end_job(&job_of(&now), if minute % 2 == 0 { "Complete" } else { "Failed" });
     }
-    world.settle().await;
-    assert_eq!(world.jobs().len(), 9);
+    observed.settle().await;
+    assert_eq!(observed.jobs().len(), 9);
 }
 
 /// Acceptance check 18: the log has it, and there is no retry.
 #[tokio::test]
 async fn too_many_missed_runs_are_told_once_and_looked_at_again_now_and_then() {
-    let world = Observed::new(&json!({}));
-    world.set_clock("13:41:00");
+    let observed = Observed::new(&json!({}));
+    observed.set_clock("13:41:00");
     // The clock may be set right.
-    assert_eq!(world.settle().await, Some(Duration::from_secs(300)));
-    assert_eq!(world.jobs(), [""; 0]);
+    assert_eq!(observed.settle().await, Some(Duration::from_secs(300)));
+    assert_eq!(observed.jobs(), [""; 0]);
     assert_eq!(
-        world.api.content().events,
+        observed.api.content().events,
         [
             "MissedSchedule: too many missed start times (> 100). Set or decrease .spec.startingDeadlineSeconds or check \
           clock skew"

@@ -2,7 +2,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::json;
 
 use super::{Cluster, Decision, job_of, run};
-use crate::workshop::cronjob::reconcile::Step;
+use crate::workshop::cronjob::reconcile::ReconcileStep;
 
 /// A `CronJob` with one Job that runs, deleted by the user while another run is due.
 fn deleted_while_a_job_runs(policy: Option<&str>) -> Cluster {
@@ -21,7 +21,7 @@ fn cronjob_goes_at_once_by_default() {
     for policy in [None, Some("Delete")] {
         let mut cluster = deleted_while_a_job_runs(policy);
         let plan = cluster.reconcile();
-        assert_eq!(plan.steps, [Step::SetFinalizers(vec![])]);
+        assert_eq!(plan.steps, [ReconcileStep::SetFinalizers(vec![])]);
         assert_eq!((plan.decision, plan.requeue_after), (Decision::Deleting, None));
         assert_eq!(cluster.reconcile().steps, []);
     }
@@ -48,7 +48,7 @@ fn cronjob_that_waits_stays_until_no_job_runs_and_starts_none_meanwhile() {
     assert_eq!(cluster.condition("Progressing"), "True WaitingForActiveJobs");
     assert_eq!(cluster.cronjob.metadata.finalizers.as_ref().map(Vec::len), Some(1));
     cluster.end(&job_of("12:01:00"), "Failed");
-    assert_eq!(cluster.reconcile().steps, [Step::SetFinalizers(vec![])]);
+    assert_eq!(cluster.reconcile().steps, [ReconcileStep::SetFinalizers(vec![])]);
 }
 
 #[test]
@@ -60,6 +60,6 @@ fn waiting_ends_when_the_jobs_are_deleted_or_the_policy_changes() {
     cluster.jobs.clear();
     other.cronjob.spec.deletion_policy = Some("Delete".to_owned());
     for mut cluster in [cluster, other] {
-        assert_eq!(cluster.reconcile().steps, [Step::SetFinalizers(vec![])]);
+        assert_eq!(cluster.reconcile().steps, [ReconcileStep::SetFinalizers(vec![])]);
     }
 }

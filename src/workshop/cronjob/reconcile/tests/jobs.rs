@@ -3,12 +3,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 
 use super::{Cluster, created, cronjob, deleted, job_of, run};
-use crate::workshop::cronjob::reconcile::{ChildJob, Outcome, Step, is_child, reconcile};
+use crate::workshop::cronjob::reconcile::{ChildJob, JobOutcome, ReconcileStep, is_child, reconcile};
 
 fn created_job(cluster: &Cluster) -> Value {
     let steps = cluster.plan().steps;
     let created = steps.into_iter().find_map(|step| match step {
-        Step::CreateJob { job, .. } => Some(job),
+        ReconcileStep::CreateJob { job, .. } => Some(job),
         _ => None,
     });
     json!(created.unwrap())
@@ -81,10 +81,13 @@ fn job_has_ended_by_its_true_conditions_alone() {
     assert_eq!(ended(json!([])), None);
     assert_eq!(ended(json!([condition("Complete", "False"), condition("Suspended", "True")])), None);
     assert_eq!(ended(json!([condition("FailureTarget", "True")])), None);
-    assert_eq!(ended(json!([condition("FailureTarget", "True"), condition("Failed", "True")])), Some(Outcome::Failed));
+    assert_eq!(
+        ended(json!([condition("FailureTarget", "True"), condition("Failed", "True")])),
+        Some(JobOutcome::Failed)
+    );
     assert_eq!(
         ended(json!([condition("SuccessCriteriaMet", "True"), condition("Complete", "True")])),
-        Some(Outcome::Complete)
+        Some(JobOutcome::Complete)
     );
 }
 
@@ -98,7 +101,7 @@ fn time_that_cannot_be_read_is_left_out() {
 }
 
 /// Finished Jobs, started at these times.
-fn finished(jobs: &[(&str, Outcome, Option<&str>)]) -> Vec<ChildJob> {
+fn finished(jobs: &[(&str, JobOutcome, Option<&str>)]) -> Vec<ChildJob> {
     let jobs = jobs.iter().map(|(name, outcome, started)| ChildJob {
         name: (*name).to_owned(),
         outcome: Some(*outcome),
@@ -111,7 +114,7 @@ fn finished(jobs: &[(&str, Outcome, Option<&str>)]) -> Vec<ChildJob> {
 /// Acceptance check 22: a limit of 0, and none, as when no webhook defaults.
 #[test]
 fn oldest_finished_jobs_beyond_the_limits_are_deleted() {
-    use Outcome::{Complete, Failed};
+    use JobOutcome::{Complete, Failed};
     let jobs = finished(&[
         ("new-failed", Failed, Some("12:00:01")),
         ("old-failed", Failed, Some("11:59:00")),
@@ -133,17 +136,18 @@ fn oldest_finished_jobs_beyond_the_limits_are_deleted() {
         cronjob.spec.successful_jobs_history_limit = successful;
         let plan = reconcile(&cronjob, &jobs, run("12:00:30"));
         assert_eq!(deleted(&plan), expected, "{failed:?} {successful:?}");
-        let deletions = plan.steps.iter().filter(|step| matches!(step, Step::DeleteJob { .. }));
-        assert!(deletions.clone().all(Step::is_best_effort));
-        let first = plan.steps.iter().position(|step| matches!(step, Step::DeleteJob { .. })).unwrap_or(usize::MAX);
-        let status = plan.steps.iter().position(|step| matches!(step, Step::WriteStatus(_))).unwrap();
+        let deletions = plan.steps.iter().filter(|step| matches!(step, ReconcileStep::DeleteJob { .. }));
+        assert!(deletions.clone().all(ReconcileStep::is_best_effort));
+        let first =
+            plan.steps.iter().position(|step| matches!(step, ReconcileStep::DeleteJob { .. })).unwrap_or(usize::MAX);
+        let status = plan.steps.iter().position(|step| matches!(step, ReconcileStep::WriteStatus(_))).unwrap();
         assert!(status < first, "the status remembers the run before its Job goes");
     }
 }
 
 #[test]
 fn jobs_that_are_being_deleted_are_not_deleted_again() {
-    let mut jobs = finished(&[("a", Outcome::Complete, Some("12:00:00"))]);
+    let mut jobs = finished(&[("a", JobOutcome::Complete, Some("12:00:00"))]);
     jobs[0].terminating = true;
     let mut cronjob = cronjob(&json!({"successfulJobsHistoryLimit": 0, "concurrencyPolicy": "Replace"}));
     assert_eq!(deleted(&reconcile(&cronjob, &jobs, run("12:00:30"))), [""; 0]);

@@ -12,7 +12,7 @@ use k8s_openapi::api::batch::v1::{Job, JobCondition, JobStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 
-use super::{ChildJob, Decision, Plan, Step, is_child, reconcile};
+use super::{ChildJob, Decision, ReconcilePlan, ReconcileStep, is_child, reconcile};
 use crate::workshop::cronjob::api::CronJob;
 
 fn time(text: &str) -> Timestamp {
@@ -52,7 +52,7 @@ impl Cluster {
         Self { cronjob: cronjob(fields), jobs: Vec::new(), now: time("2024-01-01T12:00:00Z"), writes: 0 }
     }
 
-    fn plan(&self) -> Plan {
+    fn plan(&self) -> ReconcilePlan {
         let children: Vec<ChildJob> = self
             .jobs
             .iter()
@@ -63,7 +63,7 @@ impl Cluster {
     }
 
     /// Decides and carries the steps out.
-    fn reconcile(&mut self) -> Plan {
+    fn reconcile(&mut self) -> ReconcilePlan {
         let plan = self.plan();
         for step in &plan.steps {
             self.take(step);
@@ -71,29 +71,29 @@ impl Cluster {
         plan
     }
 
-    fn take(&mut self, step: &Step) {
+    fn take(&mut self, step: &ReconcileStep) {
         match step {
-            Step::SetFinalizers(finalizers) => self.cronjob.metadata.finalizers = Some(finalizers.clone()),
-            Step::WriteStatus(status) => {
+            ReconcileStep::SetFinalizers(finalizers) => self.cronjob.metadata.finalizers = Some(finalizers.clone()),
+            ReconcileStep::WriteStatus(status) => {
                 let written = serde_json::to_value(status).unwrap();
                 self.cronjob.status = Some(serde_json::from_value(written).unwrap());
             }
-            Step::DeleteJob { name, uid, .. } => {
+            ReconcileStep::DeleteJob { name, uid, .. } => {
                 self.jobs.retain(|job| job.metadata.name.as_ref() != Some(name) || job.metadata.uid != *uid);
             }
-            Step::CreateJob { job, .. } => {
+            ReconcileStep::CreateJob { job, .. } => {
                 let mut job: Job = serde_json::from_value(json!(job)).unwrap();
                 assert!(self.jobs.iter().all(|other| other.metadata.name != job.metadata.name), "exists already");
                 job.metadata.uid = Some(format!("uid-of-{}", job.metadata.name.as_deref().unwrap()));
                 self.jobs.push(job);
             }
-            Step::Publish(_) => return,
+            ReconcileStep::Publish(_) => return,
         }
         self.writes += 1;
     }
 
     /// Reconciles until nothing changes any more, as events about the `CronJob` and its Jobs would have it.
-    fn settle(&mut self) -> Plan {
+    fn settle(&mut self) -> ReconcilePlan {
         loop {
             let before = self.writes;
             let plan = self.reconcile();
@@ -147,21 +147,21 @@ impl Cluster {
     }
 }
 
-fn seconds(plan: &Plan) -> Option<u64> {
+fn seconds(plan: &ReconcilePlan) -> Option<u64> {
     plan.requeue_after.as_ref().map(Duration::as_secs)
 }
 
-fn created(plan: &Plan) -> Vec<String> {
+fn created(plan: &ReconcilePlan) -> Vec<String> {
     let jobs = plan.steps.iter().filter_map(|step| match step {
-        Step::CreateJob { job, .. } => Some(job.name().to_owned()),
+        ReconcileStep::CreateJob { job, .. } => Some(job.name().to_owned()),
         _ => None,
     });
     jobs.collect()
 }
 
-fn deleted(plan: &Plan) -> Vec<String> {
+fn deleted(plan: &ReconcilePlan) -> Vec<String> {
     let jobs = plan.steps.iter().filter_map(|step| match step {
-        Step::DeleteJob { name, .. } => Some(name.clone()),
+        ReconcileStep::DeleteJob { name, .. } => Some(name.clone()),
         _ => None,
     });
     jobs.collect()

@@ -3,7 +3,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::json;
 
 use super::{Cluster, Decision, created, deleted, job_of, run, seconds, time};
-use crate::workshop::cronjob::reconcile::{Event, Step};
+use crate::workshop::cronjob::reconcile::{Event, ReconcileStep};
 
 #[test]
 fn run_that_is_due_starts_once_and_the_next_one_is_waited_for() {
@@ -48,7 +48,7 @@ fn hundred_missed_runs_are_caught_up_with_and_one_more_is_too_many() {
     assert_eq!((created(&plan).len(), seconds(&plan)), (0, Some(300)), "the clock may be set right");
     assert_eq!(plan.decision, Decision::TooManyMissed);
     assert_eq!(cluster.condition("Degraded"), "True MissedSchedule");
-    let told: Vec<Event> = plan.steps.iter().filter_map(Step::event).collect();
+    let told: Vec<Event> = plan.steps.iter().filter_map(ReconcileStep::event).collect();
     assert_eq!(told.len(), 1);
     assert_eq!(
         told[0].message,
@@ -128,7 +128,7 @@ fn runs_of_every_keep_their_distance_however_often_one_looks() {
 }
 
 impl Cluster {
-    fn settle_and_last_start(&mut self) -> crate::workshop::cronjob::reconcile::Plan {
+    fn settle_and_last_start(&mut self) -> crate::workshop::cronjob::reconcile::ReconcilePlan {
         let first = self.reconcile();
         self.settle();
         first
@@ -244,7 +244,7 @@ fn replace_deletes_what_runs_before_it_starts_the_new_run() {
     cluster.now = run("12:02:00");
     let plan = cluster.reconcile();
     assert_eq!((deleted(&plan), created(&plan)), (vec![job_of("12:01:00")], vec![job_of("12:02:00")]));
-    assert!(matches!(plan.steps.last(), Some(Step::CreateJob { .. })), "a failed deletion must stop the run");
+    assert!(matches!(plan.steps.last(), Some(ReconcileStep::CreateJob { .. })), "a failed deletion must stop the run");
     assert!(plan.steps.iter().all(|step| !step.is_best_effort()));
     cluster.settle();
     assert_eq!(cluster.active(), [job_of("12:02:00")]);
@@ -319,8 +319,8 @@ fn same_run_has_the_same_job_whoever_looks_and_when() {
         cluster.plan()
     };
     let (early, late) = (cluster("2024-01-01T12:07:00Z"), cluster("2024-01-01T12:07:59.999Z"));
-    let job = |plan: &crate::workshop::cronjob::reconcile::Plan| {
-        plan.steps.iter().find(|step| matches!(step, Step::CreateJob { .. })).cloned().unwrap()
+    let job = |plan: &crate::workshop::cronjob::reconcile::ReconcilePlan| {
+        plan.steps.iter().find(|step| matches!(step, ReconcileStep::CreateJob { .. })).cloned().unwrap()
     };
     assert_eq!(job(&early), job(&late));
 }

@@ -24,7 +24,7 @@ use crate::pod::view::PodView;
 use crate::sidecarset::api::{RawObject, list, text};
 use crate::sidecarset::compiled::{CompiledSet, Piece};
 use crate::sidecarset::injection::Clash;
-use crate::sidecarset::sameness::{Taken, clean_path};
+use crate::sidecarset::sameness::{FromPod, clean_path};
 
 /// Warnings about one pod: there may be as many as it has mounts.
 const TOLD: usize = 8;
@@ -159,7 +159,7 @@ struct Container<'c> {
     set: &'c CompiledSet,
     plan: &'c Plan,
     object: &'c RawObject,
-    taken: Taken,
+    taken: FromPod,
     // By name, the container's own and those that were taken.
     variables: BTreeMap<String, Value>,
     // Variables of a container of the pod, by its position, that have been decided on.
@@ -174,7 +174,7 @@ impl<'c> Container<'c> {
             set,
             plan,
             object,
-            taken: Taken::default(),
+            taken: FromPod::default(),
             variables: own.collect(),
             decided: BTreeSet::new(),
             warnings: Vec::new(),

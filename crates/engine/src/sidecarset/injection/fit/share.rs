@@ -18,19 +18,19 @@ const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 /// What the containers of a pod have to share.
 #[derive(Default)]
 pub(super) struct Shared<'p> {
-    mounts: Places<'p>,
-    devices: Places<'p>,
+    mounts: SharedMounts<'p>,
+    devices: SharedMounts<'p>,
 }
 
 /// Mounts, or devices, of which the first at each path counts.
 #[derive(Default)]
-struct Places<'p> {
-    all: Vec<Place<'p>>,
+struct SharedMounts<'p> {
+    all: Vec<SharedMount<'p>>,
     by_path: BTreeMap<String, usize>,
 }
 
 /// A mount or device, and the position of the container that has it.
-struct Place<'p> {
+struct SharedMount<'p> {
     path: String,
     volume: String,
     of: usize,
@@ -38,7 +38,7 @@ struct Place<'p> {
     raw: &'p RawValue,
 }
 
-impl Place<'_> {
+impl SharedMount<'_> {
     /// The API server mounts tokens so. With a sub-path the container would get variables of any name that the pod's author chooses,
     /// and sharing a token is no leave for that.
     fn is_whole_volume(&self) -> bool {
@@ -65,7 +65,7 @@ impl<'p> Shared<'p> {
     }
 }
 
-impl<'p> Places<'p> {
+impl<'p> SharedMounts<'p> {
     /// Takes in what is at a path where nothing is yet. Containers of one pod often mount at the same places, and each is shared once.
     fn add(&mut self, raw: &'p RawValue, of: usize, field: &str, left: &mut Left) -> Result<(), TooMuch> {
         let Some(path) = member(raw, field) else { return Ok(()) };
@@ -87,10 +87,10 @@ fn path_of(raw: &RawValue) -> Option<String> {
     Some(same_path(&path).to_owned()).filter(|path| !path.is_empty())
 }
 
-fn place<'p>(raw: &'p RawValue, of: usize, path: &str) -> Option<Place<'p>> {
+fn place<'p>(raw: &'p RawValue, of: usize, path: &str) -> Option<SharedMount<'p>> {
     let element: Value = serde_json::from_str(raw.get()).ok()?;
     let volume = text(&element, "name").to_owned();
-    (!volume.is_empty()).then(|| Place { path: path.to_owned(), volume, of, element, raw })
+    (!volume.is_empty()).then(|| SharedMount { path: path.to_owned(), volume, of, element, raw })
 }
 
 impl<'p> Fitting<'p, '_> {
@@ -166,7 +166,7 @@ impl<'p> Fitting<'p, '_> {
 
     /// The variables that a mount's `subPathExpr` refers to, and those that these refer to, in an order in which the kubelet
     /// resolves them.
-    fn variables_of_path(&mut self, container: &mut Container<'_>, mount: &Place<'_>) -> Result<(), TooMuch> {
+    fn variables_of_path(&mut self, container: &mut Container<'_>, mount: &SharedMount<'_>) -> Result<(), TooMuch> {
         let expression = text(&mount.element, "subPathExpr");
         let mut open: Vec<(String, bool)> =
             references(expression).into_iter().rev().map(|name| (name, false)).collect();

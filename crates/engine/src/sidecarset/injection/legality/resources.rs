@@ -17,7 +17,7 @@ use crate::sidecarset::injection::clash::shortened;
 use crate::sidecarset::injection::legality::Fault;
 use crate::sidecarset::injection::{Injection, Missing};
 
-pub(in crate::sidecarset::injection) type Amounts<'s> = BTreeMap<&'s str, Quantity>;
+pub(in crate::sidecarset::injection) type BorrowedAmounts<'s> = BTreeMap<&'s str, Quantity>;
 
 pub(super) fn check(injection: &Injection<'_, '_>, missing: &Missing<'_>) -> Result<(), Fault> {
     let theirs = injection.theirs.resources.get_or_init(|| PodResources::read(injection));
@@ -42,7 +42,7 @@ pub(super) fn check(injection: &Injection<'_, '_>, missing: &Missing<'_>) -> Res
     Ok(())
 }
 
-fn check_limits(piece: &Piece, limits: &Amounts<'_>) -> Result<(), Fault> {
+fn check_limits(piece: &Piece, limits: &BorrowedAmounts<'_>) -> Result<(), Fault> {
     let limit = |name: &str| limits.get(name);
     match piece.needs.limits.iter().find_map(|(name, own)| Some((name, own, limit(name).filter(|whole| own > whole)?)))
     {
@@ -94,8 +94,8 @@ fn sum(name: &str, added: &AddedResources<'_>, new: &AddedResources<'_>, theirs:
 /// Init containers that follow each other: what their native sidecars request together, and the most that is requested at one time.
 #[derive(Debug, Default)]
 struct Row<'s> {
-    sidecars: Amounts<'s>,
-    peak: Amounts<'s>,
+    sidecars: BorrowedAmounts<'s>,
+    peak: BorrowedAmounts<'s>,
 }
 
 impl<'s> Row<'s> {
@@ -118,7 +118,7 @@ impl<'s> Row<'s> {
 pub(in crate::sidecarset::injection) struct AddedResources<'s> {
     init_before: Row<'s>,
     init_after: Row<'s>,
-    running: Amounts<'s>,
+    running: BorrowedAmounts<'s>,
 }
 
 impl<'s> AddedResources<'s> {
@@ -143,10 +143,10 @@ fn requests(piece: &Piece) -> impl Iterator<Item = (&str, &Quantity)> {
 /// What the pod has as a whole, and what its own containers request, of the resources that sets ask for.
 #[derive(Debug)]
 pub(in crate::sidecarset::injection) struct PodResources<'s> {
-    requests: Amounts<'s>,
-    limits: Amounts<'s>,
+    requests: BorrowedAmounts<'s>,
+    limits: BorrowedAmounts<'s>,
     inits: Row<'s>,
-    running: Amounts<'s>,
+    running: BorrowedAmounts<'s>,
 }
 
 impl<'s> PodResources<'s> {
@@ -159,7 +159,7 @@ impl<'s> PodResources<'s> {
             return None;
         }
         let spec = &injection.pod.spec;
-        let mut resources = Self { requests, limits, inits: Row::default(), running: Amounts::new() };
+        let mut resources = Self { requests, limits, inits: Row::default(), running: BorrowedAmounts::new() };
         for container in spec.init_containers() {
             let requests = container.resources.map(|raw| requested(raw, &wanted)).unwrap_or_default();
             let requests = requests.iter().map(|(name, amount)| (*name, amount));
@@ -180,7 +180,7 @@ fn wanted<'s>(sets: &[&'s CompiledSet]) -> BTreeSet<&'s str> {
 }
 
 /// Requests; a missing one is the limit, as the API server defaults it.
-fn requested<'s>(raw: &RawValue, wanted: &BTreeSet<&'s str>) -> Amounts<'s> {
+fn requested<'s>(raw: &RawValue, wanted: &BTreeSet<&'s str>) -> BorrowedAmounts<'s> {
     let (requests, mut all) = amounts(raw, wanted);
     all.extend(requests);
     all
@@ -190,7 +190,7 @@ fn requested<'s>(raw: &RawValue, wanted: &BTreeSet<&'s str>) -> Amounts<'s> {
 pub(in crate::sidecarset::injection) fn amounts<'s>(
     raw: &RawValue,
     wanted: &BTreeSet<&'s str>,
-) -> (Amounts<'s>, Amounts<'s>) {
+) -> (BorrowedAmounts<'s>, BorrowedAmounts<'s>) {
     #[derive(Default, Deserialize)]
     #[serde(default)]
     struct Resources<'a> {
@@ -211,19 +211,19 @@ pub(in crate::sidecarset::injection) fn amounts<'s>(
 struct Picked<'w, 's>(&'w BTreeSet<&'s str>);
 
 impl<'de, 's> DeserializeSeed<'de> for Picked<'_, 's> {
-    type Value = Amounts<'s>;
+    type Value = BorrowedAmounts<'s>;
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_map(self)
     }
 }
 
 impl<'de, 's> Visitor<'de> for Picked<'_, 's> {
-    type Value = Amounts<'s>;
+    type Value = BorrowedAmounts<'s>;
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a map of quantities")
     }
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut amounts = Amounts::new();
+        let mut amounts = BorrowedAmounts::new();
         while let Some(key) = map.next_key::<Text<'de>>()? {
             let Some(name) = self.0.get(key.as_str()) else {
                 map.next_value::<IgnoredAny>()?;

@@ -14,7 +14,7 @@ use self::jobs::OfJob;
 pub(crate) use self::jobs::ends;
 use self::overrides::Asked;
 pub(crate) use self::overrides::AskedAnew;
-pub use self::resources::Amounts;
+pub use self::resources::AmountsSource;
 use self::resources::Targets;
 use crate::pod::view::PodView;
 use crate::sidecarset::api::RawObject;
@@ -48,7 +48,7 @@ impl<'p, 's> Tailor<'p, 's> {
     pub fn new(
         pod: &'p PodView<'p>,
         selecting: Vec<&'s CompiledSet>,
-        amounts: Amounts<'p>,
+        amounts: AmountsSource<'p>,
         minor: Option<u32>,
     ) -> Self {
         let targets = Targets::new(pod, selecting, amounts);

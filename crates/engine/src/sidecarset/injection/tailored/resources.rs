@@ -19,7 +19,7 @@ const MAX_COMPARED: usize = 1000;
 
 /// What the amounts of a set's container follow from.
 #[derive(Debug, Clone)]
-pub enum Amounts<'p> {
+pub enum AmountsSource<'p> {
     /// The pod's own containers, which are to get these where they lack any.
     Computed(OwnDefaults),
     /// What a container of one of these sets had in the pod before it was changed: it was right then, and the pod's own containers may
@@ -40,7 +40,7 @@ pub enum Amounts<'p> {
 pub(super) struct Targets<'p, 's> {
     pod: &'p PodView<'p>,
     selecting: Vec<&'s CompiledSet>,
-    amounts: Amounts<'p>,
+    amounts: AmountsSource<'p>,
     own: OnceCell<Vec<Own<'p>>>,
     // By name, the containers of which the pod keeps the resources.
     kept: OnceCell<BTreeMap<&'p str, Resources<'p>>>,
@@ -68,7 +68,7 @@ struct Own<'p> {
 }
 
 impl<'p, 's> Targets<'p, 's> {
-    pub(super) const fn new(pod: &'p PodView<'p>, selecting: Vec<&'s CompiledSet>, amounts: Amounts<'p>) -> Self {
+    pub(super) const fn new(pod: &'p PodView<'p>, selecting: Vec<&'s CompiledSet>, amounts: AmountsSource<'p>) -> Self {
         Self {
             pod,
             selecting,
@@ -82,7 +82,7 @@ impl<'p, 's> Targets<'p, 's> {
 
     /// The resources that the pod has in a container of a set, where it had them before it was changed.
     pub(super) fn kept(&self, set: &str, container: &str) -> Option<Resources<'p>> {
-        let Amounts::Kept { before, sets, .. } = &self.amounts else { return None };
+        let AmountsSource::Kept { before, sets, .. } = &self.amounts else { return None };
         let read = || {
             let before: BTreeMap<&str, Resources<'_>> = resources(before).collect();
             let is_kept =
@@ -95,7 +95,7 @@ impl<'p, 's> Targets<'p, 's> {
 
     /// A container of a set for which the pod may be resized first, where it keeps another image than this one.
     pub(super) fn with_other_image(&self, set: &str, name: &str, image: &str) -> Option<Resized<'p>> {
-        let Amounts::Kept { before, resized, .. } = &self.amounts else { return None };
+        let AmountsSource::Kept { before, resized, .. } = &self.amounts else { return None };
         let read = || {
             let now: BTreeMap<&str, &'p Container<'p>> = all(self.pod).map(|it| (it.name.as_str(), it)).collect();
             let kept = all(before).filter_map(|before| {
@@ -112,8 +112,8 @@ impl<'p, 's> Targets<'p, 's> {
     /// What containers are to get that lack a request or limit.
     pub(super) fn defaults(&self) -> OwnDefaults {
         match &self.amounts {
-            Amounts::Computed(defaults) => *defaults,
-            Amounts::Kept { .. } => OwnDefaults::default(),
+            AmountsSource::Computed(defaults) => *defaults,
+            AmountsSource::Kept { .. } => OwnDefaults::default(),
         }
     }
 

@@ -3,7 +3,7 @@
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::super::{AllowedChanges, Around};
+use super::super::{Around, CompiledAllowedChanges};
 use super::{Case, container, form, with_env, with_mounts};
 
 /// The sources of the volume that the plugin `ServiceAccount` adds.
@@ -87,7 +87,7 @@ fn volumes_are_read_once_a_review_however_many_containers_mount_them() {
         let mount = json!({"name": format!("v{}", at % 500), "mountPath": path(at), "readOnly": true});
         json_patch::merge(&mut found, &with_mounts(mount));
         let found = RawValue::from_string(found.to_string()).unwrap();
-        let difference = form.difference(Some(&found), &AllowedChanges::default(), &around);
+        let difference = form.difference(Some(&found), &CompiledAllowedChanges::default(), &around);
         assert_eq!(difference.is_none(), at % 2 == 0, "{difference:?}");
     }
     assert_eq!(around.volumes.names_read(), 500);

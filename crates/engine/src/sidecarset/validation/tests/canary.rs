@@ -3,7 +3,7 @@
 use admission::Findings;
 use serde_json::{Value, json};
 
-use super::{defaulted, errors, judged, named_set, set, world};
+use super::{cluster, defaulted, errors, judged, named_set, set};
 use crate::sidecarset::validation::{FieldValidation, update};
 
 fn canary_of(base: &str, fields: &Value) -> Value {
@@ -41,7 +41,7 @@ fn case_58_only_the_exact_annotations_make_a_canary_under_both_prefixes() {
 
 #[test]
 fn case_59_a_canary_has_another_set_as_base_which_is_none_itself_and_is_not_rolled_out() {
-    let world = world(&[named_set("base", &json!({})), second_level()]);
+    let cluster = cluster(&[named_set("base", &json!({})), second_level()]);
     for (base, fields, expected) in [
         ("base", json!({}), ""),
         ("canary", json!({}), "a set cannot be its own canary"),
@@ -50,7 +50,7 @@ fn case_59_a_canary_has_another_set_as_base_which_is_none_itself_and_is_not_roll
         ("base", json!({"updateStrategy": {"type": "RollingUpdate"}}), "it needs NotUpdate"),
         ("base", json!({"updateStrategy": {}}), "it needs NotUpdate"),
     ] {
-        let (errors, _) = judged(&canary_of(base, &fields), &world);
+        let (errors, _) = judged(&canary_of(base, &fields), &cluster);
         assert_eq!(errors.is_empty(), expected.is_empty(), "{base} {fields}: {errors}");
         assert!(errors.contains(expected), "{base} {fields}: {errors}");
     }
@@ -58,11 +58,11 @@ fn case_59_a_canary_has_another_set_as_base_which_is_none_itself_and_is_not_roll
 
 #[test]
 fn case_59_the_base_of_a_canary_does_not_change() {
-    let world = world(&[named_set("base", &json!({})), named_set("other", &json!({}))]);
+    let cluster = cluster(&[named_set("base", &json!({})), named_set("other", &json!({}))]);
     for (base, is_refused) in [("base", false), ("other", true)] {
         let (old, new) = (defaulted(&canary_of("base", &json!({}))), defaulted(&canary_of(base, &json!({}))));
         let mut findings = Findings::default();
-        update(&new, &old, FieldValidation::Warn, &world, &mut findings);
+        update(&new, &old, FieldValidation::Warn, &cluster, &mut findings);
         let errors = findings.errors.to_string();
         assert_eq!(errors.contains("the base of a canary may not change"), is_refused, "{errors}");
     }
@@ -70,11 +70,11 @@ fn case_59_the_base_of_a_canary_does_not_change() {
 
 #[test]
 fn a_must_has_only_canaries_that_are_musts() {
-    let world = world(&[named_set("base", &json!({"optOut": "Denied"}))]);
+    let cluster = cluster(&[named_set("base", &json!({"optOut": "Denied"}))]);
     let must = json!({"optOut": "Denied"});
-    assert_eq!(judged(&canary_of("base", &must), &world).0, "");
+    assert_eq!(judged(&canary_of("base", &must), &cluster).0, "");
     for fields in [json!({}), json!({"optOut": "Denied", "clashPolicy": "Skip"})] {
-        let (errors, _) = judged(&canary_of("base", &fields), &world);
+        let (errors, _) = judged(&canary_of("base", &fields), &cluster);
         assert!(errors.contains("spec.optOut") && errors.contains("none may go without its canary"), "{errors}");
     }
 }
@@ -89,8 +89,8 @@ fn a_canary_of_a_must_leaves_out_pods_that_end_only_where_its_base_does() {
         (must("Skip"), "Skip", false),
         (json!({"jobPods": "Inject"}), "Skip", false),
     ] {
-        let world = world(&[named_set("base", &base)]);
-        let (errors, _) = judged(&canary_of("base", &must(of_canary)), &world);
+        let cluster = cluster(&[named_set("base", &base)]);
+        let (errors, _) = judged(&canary_of("base", &must(of_canary)), &cluster);
         assert_eq!(errors.contains("spec.jobPods"), is_refused, "{base} {of_canary}: {errors}");
         assert_eq!(errors.is_empty(), !is_refused, "{base} {of_canary}: {errors}");
     }

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{judged, named_set, set, world};
+use super::{cluster, judged, named_set, set};
 
 fn against(own: &Value, other: &Value) -> String {
-    judged(own, &world(std::slice::from_ref(other))).0
+    judged(own, &cluster(std::slice::from_ref(other))).0
 }
 
 const CONTAINER: &str = "spec.containers[0].name: Invalid value: \"log\": SidecarSet \"other\" adds a container of this name to pods \
@@ -145,7 +145,8 @@ fn case_60_canary_and_base_do_not_clash_either_way() {
 #[test]
 fn of_many_sets_that_bring_the_same_the_first_are_named() {
     let others: Vec<Value> = (0..100).map(|at| named_set(&format!("other-{at}"), &json!({}))).collect();
-    let (few, many) = (judged(&set(&json!({})), &world(&others[..3])).0, judged(&set(&json!({})), &world(&others)).0);
+    let (few, many) =
+        (judged(&set(&json!({})), &cluster(&others[..3])).0, judged(&set(&json!({})), &cluster(&others)).0);
     assert_eq!((few.matches("adds a container of this name").count(), few.contains("further SidecarSets")), (3, false));
     let named = many.matches("adds a container of this name").count();
     assert!((10..50).contains(&named) && many.contains("further SidecarSets may bring the same"), "{named}: {many}");

@@ -3,7 +3,7 @@
 use admission::{Answer, Decision, Reason, Registry, Unserved};
 use serde_json::{Value, json};
 
-use super::{set, world};
+use super::{cluster, set};
 use crate::sidecarset::defaults::SidecarSetDefaults;
 use crate::sidecarset::validation::SidecarSetValidation;
 use crate::sidecarset::{mutating_rule, validating_rule};
@@ -14,7 +14,7 @@ fn answers(body: &str) -> Vec<Result<Answer, Unserved>> {
     let registry = Registry::<Snapshot>::default()
         .defaulting(mutating_rule(), SidecarSetDefaults)
         .validating(validating_rule(), SidecarSetValidation);
-    registry.entries().iter().map(|entry| entry.endpoint.answer(body.as_bytes(), &world(&[]))).collect()
+    registry.entries().iter().map(|entry| entry.endpoint.answer(body.as_bytes(), &cluster(&[]))).collect()
 }
 
 fn review(changes: &Value) -> String {

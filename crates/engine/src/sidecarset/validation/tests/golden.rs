@@ -5,7 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::{set, world};
+use super::{cluster, set};
 use crate::sidecarset::defaults::SidecarSetDefaults;
 use crate::sidecarset::validation::SidecarSetValidation;
 use crate::sidecarset::{mutating_rule, validating_rule};
@@ -20,7 +20,7 @@ fn response(path: &str, object: &Value) -> Value {
         "kind": {"group": "apps.outrider.dev", "version": "v1alpha1", "kind": "SidecarSet"},
     }});
     let body = serde_json::to_vec(&review).unwrap();
-    let answer = registry.find(path).unwrap().endpoint.answer(&body, &world(&[])).unwrap();
+    let answer = registry.find(path).unwrap().endpoint.answer(&body, &cluster(&[])).unwrap();
     serde_json::from_slice::<Value>(&answer.body).unwrap()["response"].take()
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{assert_container_errors, assert_errors, container, judged, named_set, set, world};
+use super::{assert_container_errors, assert_errors, cluster, container, judged, named_set, set};
 use crate::snapshot::Snapshot;
 use crate::snapshot::collection::Collection as _;
 use crate::snapshot::configuration::{ConfigurationMap, ConfigurationMaps};
@@ -10,7 +10,7 @@ use crate::snapshot::configuration::{ConfigurationMap, ConfigurationMaps};
 fn allowing(list: Option<&str>, sets: &[Value]) -> Snapshot {
     let mut maps = ConfigurationMaps::default();
     maps.apply(&ConfigurationMap { allow_list: list.map(str::to_owned) });
-    Snapshot { configuration: maps.view(), ..world(sets) }
+    Snapshot { configuration: maps.view(), ..cluster(sets) }
 }
 
 const ALL: Option<&str> = Some(r#"{"rules":[{"allowedAnnotationKeyExprs":[".*"]}]}"#);

@@ -72,7 +72,7 @@ fn defaulted(object: &Value) -> Value {
 }
 
 /// The read model with these sets.
-fn world(sets: &[Value]) -> Snapshot {
+fn cluster(sets: &[Value]) -> Snapshot {
     let compile = |set: &Value| {
         let set: SidecarSet = serde_json::from_value(defaulted(set)).unwrap();
         Arc::new(CompiledSet::compile(&set).unwrap())
@@ -85,14 +85,14 @@ fn world(sets: &[Value]) -> Snapshot {
 }
 
 /// What is said about a new set once it has its defaults: errors in one text, and warnings.
-fn judged(object: &Value, world: &Snapshot) -> (String, Vec<String>) {
+fn judged(object: &Value, cluster: &Snapshot) -> (String, Vec<String>) {
     let mut findings = Findings::default();
-    super::create(&defaulted(object), super::FieldValidation::Warn, world, &mut findings);
+    super::create(&defaulted(object), super::FieldValidation::Warn, cluster, &mut findings);
     (findings.errors.to_string(), findings.warnings)
 }
 
 fn errors(object: &Value) -> String {
-    judged(object, &world(&[])).0
+    judged(object, &cluster(&[])).0
 }
 
 /// Each set has exactly the errors beside it.

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::{judged, set, with_container, world};
+use super::{cluster, judged, set, with_container};
 use crate::snapshot::Snapshot;
 
 fn warnings(object: &Value, minor: Option<u32>) -> Vec<String> {
-    let (errors, warnings) = judged(object, &Snapshot { minor_version: minor, ..world(&[]) });
+    let (errors, warnings) = judged(object, &Snapshot { minor_version: minor, ..cluster(&[]) });
     assert_eq!(errors, "", "{object}");
     warnings
 }
@@ -88,7 +88,7 @@ fn very_many_are_counted_and_not_listed() {
 #[test]
 fn additions_to_the_pods_own_containers_are_warned_of_too() {
     let object = set(&json!({"appContainers": [{"env": [{"name": "1A", "value": ""}]}]}));
-    let (errors, warnings) = judged(&object, &Snapshot { minor_version: Some(31), ..world(&[]) });
+    let (errors, warnings) = judged(&object, &Snapshot { minor_version: Some(31), ..cluster(&[]) });
     assert_eq!(errors, "");
     assert!(warnings[0].starts_with("spec.appContainers[0].env[0].name: the API server refuses pods"), "{warnings:?}");
 }

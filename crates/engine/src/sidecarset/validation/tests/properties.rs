@@ -8,7 +8,7 @@ use proptest::test_runner::TestRunner;
 use serde_json::{Map, Value, json};
 
 use super::super::{FieldValidation, compiles, create, named_faults, update};
-use super::{defaulted, named_set, with_container, world};
+use super::{cluster, defaulted, named_set, with_container};
 use crate::sidecarset::api::SidecarSet;
 use crate::sidecarset::compiled::CompiledSet;
 use crate::sidecarset::test_objects::{FIELDS, arbitrary_json, arbitrary_set};
@@ -18,15 +18,15 @@ proptest! {
 
     #[test]
     fn no_object_stops_validation(object in arbitrary_set(), old in arbitrary_set()) {
-        let world = world(&[named_set("other", &json!({}))]);
-        create(&object, FieldValidation::Warn, &world, &mut Findings::default());
-        update(&defaulted(&object), &old, FieldValidation::Warn, &world, &mut Findings::default());
+        let cluster = cluster(&[named_set("other", &json!({}))]);
+        create(&object, FieldValidation::Warn, &cluster, &mut Findings::default());
+        update(&defaulted(&object), &old, FieldValidation::Warn, &cluster, &mut Findings::default());
     }
 
     #[test]
     fn update_that_changes_nothing_is_never_refused(object in arbitrary_set()) {
         let mut findings = Findings::default();
-        update(&object, &object, FieldValidation::Warn, &world(&[]), &mut findings);
+        update(&object, &object, FieldValidation::Warn, &cluster(&[]), &mut findings);
         prop_assert!(findings.errors.is_empty(), "{}", findings.errors);
     }
 
@@ -35,7 +35,7 @@ proptest! {
     fn accepted_objects_compile(object in prop_oneof![nearly_valid_set(), combined_set()]) {
         let object = defaulted(&object);
         let mut findings = Findings::default();
-        create(&object, FieldValidation::Warn, &world(&[]), &mut findings);
+        create(&object, FieldValidation::Warn, &cluster(&[]), &mut findings);
         if findings.errors.is_empty() {
             let mut set: SidecarSet = serde_json::from_value(object).unwrap();
             // As the API server does with generateName.
@@ -48,7 +48,7 @@ proptest! {
     #[test]
     fn compiler_finds_no_fault_that_validation_has_not_named(object in prop_oneof![nearly_valid_set(), combined_set()]) {
         let object = defaulted(&object);
-        let named = named_faults(&object, FieldValidation::Warn, &world(&[]), &mut Vec::new());
+        let named = named_faults(&object, FieldValidation::Warn, &cluster(&[]), &mut Vec::new());
         if named.is_empty() {
             let mut found = ErrorList::new();
             compiles::check(&object, &mut found);
@@ -64,7 +64,7 @@ fn combined_sets_are_accepted_and_refused() {
     let (mut accepted, mut everywhere_in_a_namespace) = (0, 0);
     for _ in 0..400 {
         let object = defaulted(&combined_set().new_tree(&mut runner).unwrap().current());
-        if named_faults(&object, FieldValidation::Warn, &world(&[]), &mut Vec::new()).is_empty() {
+        if named_faults(&object, FieldValidation::Warn, &cluster(&[]), &mut Vec::new()).is_empty() {
             accepted += 1;
             let spec = &object["spec"];
             everywhere_in_a_namespace += usize::from(spec["selector"] == json!({}) && spec["namespace"] == "shop");

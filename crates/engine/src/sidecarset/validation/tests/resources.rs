@@ -158,7 +158,7 @@ fn options_for_windows_are_refused_in_a_set_for_linux() {
 
 #[test]
 fn what_completion_does_not_change_and_a_way_around_a_must_are_warnings() {
-    let warnings = |fields: &Value| super::judged(&set(fields), &super::world(&[])).1;
+    let warnings = |fields: &Value| super::judged(&set(fields), &super::cluster(&[])).1;
     let with = |context: &Value| {
         warnings(
             &json!({"podSecurity": "Complete", "containers": [{"name": "log", "image": "log:1", "securityContext": context}]}),

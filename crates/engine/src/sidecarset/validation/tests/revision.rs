@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{judged, named_set, world};
+use super::{cluster, judged, named_set};
 use crate::snapshot::Snapshot;
 use crate::snapshot::revisions::{Revision, RevisionIndex};
 
@@ -25,7 +25,7 @@ fn with_revisions(live: bool) -> Snapshot {
         revision("b-1", "b", "uid-b", Some("green"), Some("{}")),
         revision("a-0", "a", "uid-of-an-a-that-is-gone", Some("red"), Some("{}")),
     ];
-    Snapshot { revisions: Arc::new(RevisionIndex::build(revisions)), namespaces_may_appear: live, ..world(&[]) }
+    Snapshot { revisions: Arc::new(RevisionIndex::build(revisions)), namespaces_may_appear: live, ..cluster(&[]) }
 }
 
 fn errors(revision: &Value, live: bool) -> String {

@@ -4,7 +4,7 @@ use admission::Findings;
 use serde_json::{Value, json};
 
 use super::super::{FieldValidation, create};
-use super::{assert_errors, container, defaulted, errors, judged, named_set, set, with_container, world};
+use super::{assert_errors, cluster, container, defaulted, errors, judged, named_set, set, with_container};
 
 #[test]
 fn valid_sets_have_no_errors_and_no_warnings() {
@@ -26,7 +26,7 @@ fn valid_sets_have_no_errors_and_no_warnings() {
         with_container(&json!({"transferEnv": [], "resourcesPolicy": {}, "shareVolumeDevicePolicy": {}})),
     ];
     for object in sets {
-        assert_eq!(judged(&object, &world(&[])), (String::new(), vec![]), "{}", object["spec"]);
+        assert_eq!(judged(&object, &cluster(&[])), (String::new(), vec![]), "{}", object["spec"]);
     }
 }
 
@@ -230,7 +230,7 @@ fn recreate_and_repair_beside_a_revision_for_all_new_pods_are_warned_about() {
             }))
         };
         let start = format!("spec.updateStrategy.{field}: ");
-        let warned = |object: &Value| judged(object, &world(&[])).1.iter().any(|warning| warning.starts_with(&start));
+        let warned = |object: &Value| judged(object, &cluster(&[])).1.iter().any(|warning| warning.starts_with(&start));
         assert!(warned(&pinned("Always", &strategy)));
         assert!(!warned(&pinned("Partial", &strategy)) && !warned(&set(&json!({"updateStrategy": strategy}))));
         assert!(!warned(&pinned("Always", &json!({"recreate": false, "repair": "Never"}))));
@@ -258,9 +258,9 @@ fn sets_that_can_never_match_are_warned_about() {
         ),
     ];
     for (fields, expected) in cases {
-        assert_eq!(judged(&set(&fields), &world(&[])), (String::new(), vec![expected]), "{fields}");
+        assert_eq!(judged(&set(&fields), &cluster(&[])), (String::new(), vec![expected]), "{fields}");
     }
-    assert_eq!(judged(&set(&by_name(&["shop", "kube-system"])), &world(&[])), (String::new(), vec![]));
+    assert_eq!(judged(&set(&by_name(&["shop", "kube-system"])), &cluster(&[])), (String::new(), vec![]));
 }
 
 #[test]
@@ -269,7 +269,7 @@ fn a_hot_upgrade_that_is_not_carried_out_is_warned_about() {
     let expected = "spec.updateStrategy: this build does not carry out hot upgrades in running pods; pods keep what they have until \
                     they are created again";
     let judged =
-        |strategy: Value| judged(&set(&json!({"containers": [container], "updateStrategy": strategy})), &world(&[]));
+        |strategy: Value| judged(&set(&json!({"containers": [container], "updateStrategy": strategy})), &cluster(&[]));
     assert_eq!(judged(json!({"type": "RollingUpdate"})), (String::new(), vec![expected.to_owned()]));
     assert_eq!(judged(json!({"type": "NotUpdate"})), (String::new(), vec![]));
 }
@@ -289,7 +289,7 @@ fn set_of_absurd_size_is_refused_whole_and_gets_no_defaults() {
 fn very_many_faults_and_unknown_fields_are_told_in_part() {
     let ports: Vec<Value> = (0..1000).map(|_| json!({"containerPort": 0, "prot": 1})).collect();
     let mut findings = Findings::default();
-    create(&defaulted(&with_container(&json!({"ports": ports}))), FieldValidation::Warn, &world(&[]), &mut findings);
+    create(&defaulted(&with_container(&json!({"ports": ports}))), FieldValidation::Warn, &cluster(&[]), &mut findings);
     assert_eq!(findings.errors.len(), 100);
     let ends: Vec<&str> = findings.warnings.iter().skip(20).map(String::as_str).collect();
     assert_eq!(ends, ["980 more unknown fields", "900 more errors are not listed"]);
@@ -347,7 +347,7 @@ fn allowed_changes_are_checked() {
 
 #[test]
 fn to_allow_everything_is_warned_about() {
-    let warnings = |changes: Value| judged(&set(&json!({"allowedChanges": changes})), &world(&[])).1;
+    let warnings = |changes: Value| judged(&set(&json!({"allowedChanges": changes})), &cluster(&[])).1;
     assert_eq!(
         warnings(json!({"env": ["A", "*"], "mountPaths": ["**"]})),
         [

@@ -4,7 +4,7 @@ use admission::{Answer, Decision, Registry};
 use serde_json::{Value, json};
 
 use super::super::SidecarSetValidation;
-use super::{container, set, world};
+use super::{cluster, container, set};
 use crate::sidecarset::defaults::SidecarSetDefaults;
 use crate::sidecarset::size::LISTS;
 use crate::sidecarset::{mutating_rule, validating_rule};
@@ -30,7 +30,8 @@ fn decisions(operation: &str, object: &Value, old: &Value) -> Vec<(Decision, Str
         "uid": "u", "kind": about("kind", "SidecarSet"), "resource": about("resource", "sidecarsets"), "name": "a",
         "operation": operation, "object": object, "oldObject": old}})
     .to_string();
-    let answers = registry.entries().iter().map(|entry| entry.endpoint.answer(review.as_bytes(), &world(&[])).unwrap());
+    let answers =
+        registry.entries().iter().map(|entry| entry.endpoint.answer(review.as_bytes(), &cluster(&[])).unwrap());
     answers.map(|Answer { decision, message, .. }| (decision, message)).collect()
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{assert_container_errors, errors, judged, set, with_container, world};
+use super::{assert_container_errors, cluster, errors, judged, set, with_container};
 use crate::testing::compile;
 
 fn entry(entry: &Value) -> Value {
@@ -81,17 +81,17 @@ fn a_name_beside_a_field_has_no_effect_and_a_warning_says_so() {
     both["transferEnv"][0]["sourceContainerName"] = json!("main");
     let expected =
         "spec.containers[0].transferEnv[0].sourceContainerName: has no effect beside sourceContainerNameFrom";
-    assert_eq!(judged(&with_container(&both), &world(&[])), (String::new(), vec![expected.to_owned()]));
+    assert_eq!(judged(&with_container(&both), &cluster(&[])), (String::new(), vec![expected.to_owned()]));
 }
 
 #[test]
 fn a_must_that_shares_mounts_can_be_evaded_and_a_warning_says_so() {
     let mut object = with_container(&json!({"shareVolumePolicy": {"type": "enabled"}}));
-    assert_eq!(judged(&object, &world(&[])).1, [""; 0]);
+    assert_eq!(judged(&object, &cluster(&[])).1, [""; 0]);
     object["spec"]["optOut"] = json!("Denied");
     let expected = "spec.containers[0].shareVolumePolicy: the author of a pod decides what the container mounts, also \
      over its own programs; no pod may opt out of the set, and this lets one evade it";
-    assert_eq!(judged(&object, &world(&[])), (String::new(), vec![expected.to_owned()]));
+    assert_eq!(judged(&object, &cluster(&[])), (String::new(), vec![expected.to_owned()]));
 }
 
 #[test]

@@ -4,11 +4,11 @@ use admission::{Findings, Reason};
 use serde_json::{Value, json};
 
 use super::super::{FieldValidation, create, update};
-use super::{container, defaulted, set, world};
+use super::{cluster, container, defaulted, set};
 
 fn changed(old: &Value, new: &Value) -> (String, Vec<String>) {
     let mut findings = Findings::default();
-    update(&defaulted(new), &defaulted(old), FieldValidation::Warn, &world(&[]), &mut findings);
+    update(&defaulted(new), &defaulted(old), FieldValidation::Warn, &cluster(&[]), &mut findings);
     (findings.errors.to_string(), findings.warnings)
 }
 
@@ -80,17 +80,17 @@ fn set_that_is_being_deleted_is_never_refused() {
     // Who replaces an object may leave the time out; the API server keeps it.
     for object in [&leaving, &staying] {
         let mut findings = Findings::default();
-        update(object, &leaving, FieldValidation::Warn, &world(&[]), &mut findings);
+        update(object, &leaving, FieldValidation::Warn, &cluster(&[]), &mut findings);
         assert!(findings.errors.is_empty() && findings.warnings.is_empty());
         assert_eq!(findings.reason, Reason::TERMINATING);
     }
     // What the author writes into the field is not what the API server has written.
     let mut findings = Findings::default();
-    update(&leaving, &json!({}), FieldValidation::Warn, &world(&[]), &mut findings);
+    update(&leaving, &json!({}), FieldValidation::Warn, &cluster(&[]), &mut findings);
     assert!(!findings.errors.is_empty());
     for object in [&leaving, &staying] {
         let mut findings = Findings::default();
-        create(object, FieldValidation::Warn, &world(&[]), &mut findings);
+        create(object, FieldValidation::Warn, &cluster(&[]), &mut findings);
         assert!(!findings.errors.is_empty());
     }
 }
@@ -100,7 +100,7 @@ fn an_unknown_field_is_an_error_where_field_validation_is_strict_unless_it_was_t
     let misspelt = set(&json!({"containers": [container(&json!({"comand": ["sh"]}))]}));
     let strictly = |old: &Value| {
         let mut findings = Findings::default();
-        update(&defaulted(&misspelt), &defaulted(old), FieldValidation::Strict, &world(&[]), &mut findings);
+        update(&defaulted(&misspelt), &defaulted(old), FieldValidation::Strict, &cluster(&[]), &mut findings);
         (findings.errors.to_string(), findings.warnings)
     };
     let detail = r#"unknown field (did you mean "command"?); --validate=warn keeps a field of a newer Kubernetes"#;

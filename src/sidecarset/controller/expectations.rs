@@ -12,12 +12,12 @@ const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
 
 /// The pods. It is lost with the leader: the next one lists what was written.
 #[derive(Debug, Default)]
-pub struct Ledger {
-    pods: HashMap<PodKey, Vec<Entry>>,
+pub struct Expectations {
+    pods: HashMap<PodKey, Vec<Expectation>>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct Expectation {
     set: Box<str>,
     uid: u64,
     hash: Box<str>,
@@ -25,17 +25,17 @@ struct Entry {
     at: Instant,
 }
 
-impl Entry {
+impl Expectation {
     fn is_fresh(&self, now: Instant) -> bool {
         now.duration_since(self.at) <= FORGOTTEN_AFTER
     }
 }
 
-impl Ledger {
+impl Expectations {
     /// The pod of this uid is given the form of the set that has this hash. It `takes_place` in the set's budget where it served.
     pub fn enter(&mut self, key: &PodKey, uid: u64, (set, hash): (&str, &str), takes_place: bool, now: Instant) {
         self.strike(key, set);
-        let entry = Entry { set: set.into(), uid, hash: hash.into(), takes_place, at: now };
+        let entry = Expectation { set: set.into(), uid, hash: hash.into(), takes_place, at: now };
         self.pods.entry(key.clone()).or_default().push(entry);
     }
 
@@ -96,21 +96,21 @@ mod tests {
     #[test]
     fn a_pod_is_entered_for_each_set_until_the_watch_shows_its_form() {
         let ((old, key, uid), now) = (index("old"), Instant::now());
-        let mut ledger = Ledger::default();
-        ledger.enter(&key, uid, FORM, true, now);
-        ledger.enter(&key, uid, ("b", "2"), false, now);
-        ledger.prune(&old, now);
-        let given = |ledger: &Ledger, set: &str| {
-            ledger.given(&key, uid, set, now).map(|(hash, takes)| (hash.to_owned(), takes))
+        let mut expectations = Expectations::default();
+        expectations.enter(&key, uid, FORM, true, now);
+        expectations.enter(&key, uid, ("b", "2"), false, now);
+        expectations.prune(&old, now);
+        let given = |expectations: &Expectations, set: &str| {
+            expectations.given(&key, uid, set, now).map(|(hash, takes)| (hash.to_owned(), takes))
         };
         let (of_a, of_b) = (Some(("new".to_owned(), true)), Some(("2".to_owned(), false)));
-        assert_eq!((given(&ledger, "a"), given(&ledger, "b")), (of_a, of_b.clone()));
-        assert!(given(&ledger, "c").is_none() && ledger.given(&key, uid + 1, "a", now).is_none());
-        assert_eq!(ledger.in_flight(&old).count(), 1, "it goes down once");
-        ledger.prune(&index("new").0, now);
-        assert_eq!((given(&ledger, "a"), given(&ledger, "b")), (None, of_b));
-        ledger.strike(&key, "b");
-        assert!(ledger.pods.is_empty());
+        assert_eq!((given(&expectations, "a"), given(&expectations, "b")), (of_a, of_b.clone()));
+        assert!(given(&expectations, "c").is_none() && expectations.given(&key, uid + 1, "a", now).is_none());
+        assert_eq!(expectations.in_flight(&old).count(), 1, "it goes down once");
+        expectations.prune(&index("new").0, now);
+        assert_eq!((given(&expectations, "a"), given(&expectations, "b")), (None, of_b));
+        expectations.strike(&key, "b");
+        assert!(expectations.pods.is_empty());
     }
 
     /// Case 103: there, a pod that is deleted before the expectation is recorded blocks the set for ever.
@@ -121,10 +121,10 @@ mod tests {
         for (case, pods, uid, at) in
             [("gone", &PodIndex::default(), uid, now), ("another", &old, uid + 1, now), ("not seen", &old, uid, later)]
         {
-            let mut ledger = Ledger::default();
-            ledger.enter(&key, uid, FORM, true, now);
-            ledger.prune(pods, at);
-            assert!(ledger.pods.is_empty(), "{case}");
+            let mut expectations = Expectations::default();
+            expectations.enter(&key, uid, FORM, true, now);
+            expectations.prune(pods, at);
+            assert!(expectations.pods.is_empty(), "{case}");
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::bodies::{Body, Plugins, Sets};
 ///
 /// # Errors
 /// When an object of this benchmark is none.
-pub fn world(body: &Body) -> Result<Snapshot, String> {
+pub fn snapshot(body: &Body) -> Result<Snapshot, String> {
     Ok(Snapshot { sets: Arc::new(sets(body.sets)?), plugins: Arc::new(plugins(body.plugins)?), ..Snapshot::default() })
 }
 

@@ -30,7 +30,7 @@ pub const VALIDATE_SET: &str = "/validate-apps-outrider-dev-v1alpha1-sidecarset"
 pub const NAMESPACE: &str = "shop";
 
 /// The sets that pods are decided with.
-const WORLDS: [&[(&str, &str)]; 2] = [
+const CLUSTERS: [&[(&str, &str)]; 2] = [
     &[
         ("agent.yaml", include_str!("../../../tests/fixtures/manifests/agent.yaml")),
         ("audit.yaml", include_str!("../../../tests/fixtures/manifests/audit.yaml")),
@@ -45,19 +45,19 @@ const WORLDS: [&[(&str, &str)]; 2] = [
 ];
 
 /// The worlds, one for each list of manifests and version of the API server.
-pub static ALL: LazyLock<Vec<World>> = LazyLock::new(|| {
+pub static ALL: LazyLock<Vec<Cluster>> = LazyLock::new(|| {
     let versions = [None, Some(28)];
-    WORLDS.iter().flat_map(|manifests| versions.map(|minor| World::new(manifests, minor))).collect()
+    CLUSTERS.iter().flat_map(|manifests| versions.map(|minor| Cluster::new(manifests, minor))).collect()
 });
 
 /// Without sets, one object of each admission plugin, and a range.
-pub static PLUGINS: LazyLock<World> = LazyLock::new(|| World::new(&[("plugins.yaml", PLUGINS_OF_WORLD)], None));
+pub static PLUGINS: LazyLock<Cluster> = LazyLock::new(|| Cluster::new(&[("plugins.yaml", PLUGINS_OF_CLUSTER)], None));
 
 /// The manifests of [`PLUGINS`].
-pub const PLUGINS_OF_WORLD: &str = include_str!("../../sets/plugins.yaml");
+pub const PLUGINS_OF_CLUSTER: &str = include_str!("../../sets/plugins.yaml");
 
 /// A snapshot, and the endpoints.
-pub struct World {
+pub struct Cluster {
     pub registry: Registry<Snapshot>,
     pub snapshot: Snapshot,
 }
@@ -70,7 +70,7 @@ pub struct Reply {
     pub patch: Option<Vec<Value>>,
 }
 
-impl World {
+impl Cluster {
     fn new(manifests: &[(&str, &str)], minor_version: Option<u32>) -> Self {
         let registry = engine::pod::register(Registry::default(), Vec::new())
             .defaulting(mutating_rule(), SidecarSetDefaults)
