@@ -22,6 +22,12 @@ pub fn next_page(params: ListParams, page: &ListMeta) -> Option<ListParams> {
 #[error("the API server did not answer within {} s", .0.as_secs())]
 pub struct NoAnswer(pub Duration);
 
+impl From<NoAnswer> for String {
+    fn from(error: NoAnswer) -> Self {
+        error.to_string()
+    }
+}
+
 /// Waits for requests, [`REQUEST_TIMEOUT`] at most.
 ///
 /// # Errors
