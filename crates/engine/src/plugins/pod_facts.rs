@@ -169,6 +169,7 @@ impl<'a> PodFacts<'a> {
             generate_name: pod.metadata.generate_name.clone(),
             annotations: pod.metadata.annotations.clone(),
             deletion_timestamp: None,
+            is_there: pod.metadata.is_there,
         };
         let spec = if pod.spec.is_there { Some(Spec::of_view(&pod.spec)?) } else { None };
         Ok(Decoded::new(Self { metadata, spec }))
