@@ -55,8 +55,9 @@ use futures::future::BoxFuture;
 use tokio::sync::watch::Receiver;
 use tokio_util::sync::CancellationToken;
 
+use crate::answers::is_refusal;
 use crate::controller::Context;
-use crate::controller::queue::{Queue, add_all};
+use crate::controller::queue::{Queue, ReconcileError, add_all};
 use crate::sidecarset::controller::backoff::{Backoff, Lately};
 use crate::sidecarset::controller::conditions::Found;
 use crate::sidecarset::controller::count::Counts;
@@ -97,6 +98,17 @@ pub enum Error {
     /// Its revisions.
     #[error(transparent)]
     Revisions(#[from] revisions::Error),
+}
+
+impl ReconcileError for Error {
+    fn is_refusal(&self) -> bool {
+        match self {
+            Self::Status(status::Error::Write(error)) | Self::Revisions(revisions::Error::Request(error)) => {
+                is_refusal(error)
+            }
+            Self::Status(_) | Self::Revisions(_) => false,
+        }
+    }
 }
 
 /// Runs the controller until the term of its context ends. It ends by itself when the watches have not listed every object in time.

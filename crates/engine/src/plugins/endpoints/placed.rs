@@ -71,6 +71,9 @@ impl Mutating<Snapshot> for PlacedMutation {
             }
         }
         let mut patch = PatchWriter::default();
+        if !placed.metadata.is_there && !(labels.is_empty() && annotations.is_empty()) {
+            patch.add("/metadata", "{}");
+        }
         set(&mut patch, "/metadata/labels", placed.metadata.labels.as_ref(), labels);
         set(&mut patch, "/metadata/annotations", placed.metadata.annotations.as_ref(), annotations);
         Ok(report.into_verdict(reasons::NO_MATCH, patch))
