@@ -71,7 +71,8 @@ impl Mutating<Snapshot> for PlacedMutation {
             }
         }
         let mut patch = PatchWriter::default();
-        if !placed.metadata.is_there && !(labels.is_empty() && annotations.is_empty()) {
+        let is_changed = !(labels.is_empty() && annotations.is_empty());
+        if is_changed && !placed.metadata.is_there {
             patch.add("/metadata", "{}");
         }
         set(&mut patch, "/metadata/labels", placed.metadata.labels.as_ref(), labels);
