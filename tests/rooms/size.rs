@@ -13,7 +13,7 @@ const FUNCTION: usize = 60;
 /// What is longer, its lines at most, and why. An entry that is no longer needed fails.
 const LONGER: [(&str, usize, &str); 3] = [
     ("src/cli/plugins/convert.rs::run", 63, "one step after the other, each a few lines"),
-    ("src/metrics/mod.rs::register", 65, "a list of all metrics"),
+    ("src/metrics/mod.rs::register", 71, "a list of all metrics"),
     ("src/sidecarset/controller/progress.rs::of", 64, "one struct, with a field for each condition"),
 ];
 

@@ -189,14 +189,7 @@ type Conflicts = (Weak<SetIndex>, Arc<[(String, String)]>);
 impl Controller {
     async fn reconcile(&self, name: &str) -> Result<Option<Duration>, Error> {
         let Some(set) = self.model.sets.get(name) else {
-            self.rollouts.forget(name);
-            self.revisions.forget(name);
-            self.status.forget(name);
-            self.backoff.forget(name);
-            self.lately.forget(name);
-            locked(&self.conflicts).remove(name);
-            self.refusals.forget(name);
-            self.phases.forget(name);
+            self.forget(name);
             return Ok(None);
         };
         // The log has an error for a set that never compiled.
@@ -250,6 +243,18 @@ impl Controller {
         // Pods and numbers do not wait for revisions.
         let (_, verify_again) = revision?;
         Ok([rolled.again, ask_again, Some(verify_again)].into_iter().flatten().min())
+    }
+
+    /// Drops what is kept of a set that is gone.
+    fn forget(&self, name: &str) {
+        self.rollouts.forget(name);
+        self.revisions.forget(name);
+        self.status.forget(name);
+        self.backoff.forget(name);
+        self.lately.forget(name);
+        locked(&self.conflicts).remove(name);
+        self.refusals.forget(name);
+        self.phases.forget(name);
     }
 
     /// Other sets that bring something of what this one brings. Looked for once for each version of all sets.
