@@ -22,6 +22,12 @@ pub fn next_page(params: ListParams, page: &ListMeta) -> Option<ListParams> {
 #[error("the API server did not answer within {} s", .0.as_secs())]
 pub struct NoAnswer(pub Duration);
 
+impl From<NoAnswer> for String {
+    fn from(error: NoAnswer) -> Self {
+        error.to_string()
+    }
+}
+
 /// Waits for requests, [`REQUEST_TIMEOUT`] at most.
 ///
 /// # Errors
@@ -51,6 +57,12 @@ pub fn code(error: &kube::Error) -> Option<u16> {
         kube::Error::Api(status) => Some(status.code),
         _ => None,
     }
+}
+
+/// Whether the API server, or a webhook, refused what was sent: it would refuse the same again. By the code of what is not allowed,
+/// of what cannot be read, and of what is invalid.
+pub fn is_refusal(error: &kube::Error) -> bool {
+    matches!(code(error), Some(400 | 403 | 422))
 }
 
 /// The API server's message, or why there was no answer.

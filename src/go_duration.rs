@@ -1,4 +1,6 @@
 //! Durations as Go reads them: the rules and the wording of `time.ParseDuration`.
+//!
+//! No library: humantime reads other units (`1day`), and its errors are not the words that users know from kubectl.
 
 use std::time::Duration;
 

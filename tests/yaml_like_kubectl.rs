@@ -180,6 +180,20 @@ fn scalars_are_the_same() {
     assert_same(&object(&items.concat()));
 }
 
+/// The reason for a reader of our own, which is the same as kubectl by the test before this one. With the options that come closest.
+#[test]
+fn serde_saphyr_reads_27_of_these_scalars_differently() {
+    let options = || serde_saphyr::options! { legacy_octal_numbers: true };
+    let differs = |scalar: &&&str| {
+        let document = format!("v: {scalar}\n");
+        let theirs: Option<Value> = serde_saphyr::from_str_with_options(&document, options()).ok();
+        theirs.as_ref() != Some(&yaml::read(&document).unwrap()[0].value)
+    };
+    let differing: Vec<&&str> = SCALARS.iter().filter(differs).collect();
+    assert_eq!((differing.len(), SCALARS.len()), (27, 116), "{differing:?}");
+    assert!(["08", "1_", "0B11", "tRue", "1e3"].iter().all(|named| differing.contains(&named)), "{differing:?}");
+}
+
 #[test]
 #[ignore = "needs kubectl: make test runs it"]
 fn keys_are_the_same() {

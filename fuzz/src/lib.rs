@@ -5,6 +5,7 @@
 #[macro_use(api_domain)]
 extern crate engine;
 
+pub mod bounds;
 mod certs;
 pub mod checks;
 #[allow(dead_code, unused_imports)]

@@ -1,3 +1,6 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| outrider_fuzz::checks::review::check(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    outrider_fuzz::bounds::hold(data);
+    outrider_fuzz::checks::review::check(data);
+});

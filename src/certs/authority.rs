@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use admission::bounded::first_chars;
 use jiff::{SignedDuration, Timestamp};
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
@@ -163,6 +164,6 @@ fn params(
     (params.not_before, params.not_after) = (moment(begin)?, moment(end)?);
     params.distinguished_name = DistinguishedName::new();
     // A common name is limited to 64 characters (RFC 5280, ub-common-name); service names may be longer.
-    params.distinguished_name.push(DnType::CommonName, common_name.chars().take(64).collect::<String>());
+    params.distinguished_name.push(DnType::CommonName, first_chars(common_name, 64));
     Ok(params)
 }

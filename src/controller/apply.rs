@@ -12,9 +12,10 @@ use serde_json::Value;
 
 use super::owned::Owned;
 use super::owner::is_controlled_by;
+use super::queue::ReconcileError;
 use super::scope::{Scoped, within};
 use super::{Again, Key, Store};
-use crate::answers::{NoAnswer, REQUEST_TIMEOUT, said};
+use crate::answers::{NoAnswer, REQUEST_TIMEOUT, is_refusal, said};
 
 #[cfg(test)]
 mod tests;
@@ -87,6 +88,12 @@ impl Error {
     /// The HTTP status code of that answer.
     pub fn code(&self) -> Option<u16> {
         self.answer().map(|answer| answer.code)
+    }
+}
+
+impl ReconcileError for Error {
+    fn is_refusal(&self) -> bool {
+        matches!(self, Self::Request { source, .. } if is_refusal(source))
     }
 }
 

@@ -17,7 +17,7 @@ mod store;
 mod watch;
 pub mod work_queue;
 
-use std::fmt::{Debug, Display};
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub use self::retired::is_retired;
 pub use self::store::{Key, Store};
 use crate::controller::leader_term::LeaderTerm;
 use crate::controller::options::{ControllerOptions, WORKERS};
-use crate::controller::queue::{Queue, add_all};
+use crate::controller::queue::{Queue, ReconcileError, add_all};
 use crate::controller::scope::Scoped;
 use crate::metrics::Metrics;
 use crate::watch::coverage::Coverage;
@@ -161,7 +161,7 @@ impl<K: Watchable> Operator<K> {
     /// all that there is; if that takes longer than the tuning allows, the controller ends, to be started again.
     pub async fn run<E, F, R>(self, reconcile: R)
     where
-        E: Display,
+        E: ReconcileError,
         F: Future<Output = Result<Again, E>> + Send,
         R: Fn(Arc<K>) -> F + Clone + Send + Sync + 'static,
     {

@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 use tracing::Instrument as _;
 
 use crate::controller::leader_term::LeaderTerm;
-use crate::controller::work_queue::{Next, WorkQueue};
+use crate::controller::work_queue::{Next, RunEnd, WorkQueue};
 use crate::metrics::Metrics;
 use crate::metrics::{ControllerMetrics, ReconcileResult};
 
@@ -39,6 +39,12 @@ impl ObjectName for Arc<str> {
     fn name(&self) -> &str {
         self
     }
+}
+
+/// What a reconcile failed with.
+pub trait ReconcileError: Display {
+    /// Whether the API server or a webhook refused what was written, so that it would refuse the same again.
+    fn is_refusal(&self) -> bool;
 }
 
 /// Keys that want to be reconciled. Clones share their content.
@@ -121,7 +127,7 @@ impl<K: Clone + Eq + Hash + ObjectName + Send + Sync + 'static> Queue<K> {
     /// process must not write any more. A reconcile says when the key is to come back if nothing happens before.
     pub async fn run<E, F, R>(&self, workers: usize, reconcile: R, term: LeaderTerm)
     where
-        E: Display,
+        E: ReconcileError,
         F: Future<Output = Result<Option<Duration>, E>> + Send,
         R: Fn(K) -> F + Clone + Send + Sync + 'static,
     {
@@ -169,32 +175,32 @@ impl<K: Clone + Eq + Hash + ObjectName + Send + Sync + 'static> Queue<K> {
 
     async fn reconcile<E, F>(&self, key: K, reconcile: &impl Fn(K) -> F)
     where
-        E: Display,
+        E: ReconcileError,
         F: Future<Output = Result<Option<Duration>, E>>,
     {
         let start = Instant::now();
         let span = self.span(&key);
         let run = AssertUnwindSafe(async { reconcile(key.clone()).await }.instrument(span.clone()));
         let result = run.catch_unwind().await;
-        let again = span.in_scope(|| match result {
-            Ok(Ok(again)) => Some(again),
+        let (end, again) = span.in_scope(|| match result {
+            Ok(Ok(again)) => (RunEnd::Success, again),
             Ok(Err(error)) => {
                 tracing::warn!(%error, "Reconcile failed, trying again");
-                None
+                (if error.is_refusal() { RunEnd::Refusal } else { RunEnd::Failure }, None)
             }
             Err(_) => {
                 tracing::error!("Reconcile panicked, trying again");
                 self.metrics.panics.inc();
-                None
+                (RunEnd::Failure, None)
             }
         });
-        let word = if again.is_some() { ReconcileResult::success } else { ReconcileResult::error };
+        let word = if end == RunEnd::Success { ReconcileResult::success } else { ReconcileResult::error };
         self.controller_metrics.reconciled(word, start.elapsed());
         let now = Instant::now();
         let mut schedule = self.schedule();
-        schedule.finish(&key, again.is_some(), now);
+        schedule.finish(&key, end, now);
         // A time too far away to be expressed is never.
-        if let Some(at) = again.flatten().and_then(|wait| now.checked_add(wait)) {
+        if let Some(at) = again.and_then(|wait| now.checked_add(wait)) {
             schedule.add_at(key, at);
         }
         drop(schedule);
@@ -221,6 +227,12 @@ mod tests {
 
     use super::*;
     use crate::metrics::Freshness;
+
+    impl ReconcileError for &'static str {
+        fn is_refusal(&self) -> bool {
+            false
+        }
+    }
 
     impl ObjectName for usize {
         fn namespace(&self) -> Option<&str> {
@@ -277,7 +289,7 @@ mod tests {
                     if run == 2 {
                         term.end();
                     }
-                    Ok::<_, String>(Some(Duration::from_millis(1)))
+                    Ok::<_, &str>(Some(Duration::from_millis(1)))
                 }
             }
         };
@@ -311,7 +323,7 @@ mod tests {
                     if done.fetch_add(1, Ordering::SeqCst) + 1 == KEYS {
                         term.end();
                     }
-                    Ok::<_, String>(None)
+                    Ok::<_, &str>(None)
                 }
             }
         };
@@ -336,7 +348,7 @@ mod tests {
                     held.await.unwrap();
                 }
                 count.fetch_add(1, Ordering::SeqCst);
-                Ok::<_, String>(None)
+                Ok::<_, &str>(None)
             }
         };
         let queue = queue.clone();

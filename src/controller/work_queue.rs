@@ -10,6 +10,19 @@ use std::time::{Duration, Instant};
 const FIRST_BACKOFF: Duration = Duration::from_millis(5);
 /// Longest wait after errors in a row; client-go's default.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(1000);
+/// As many pauses are left out after a refusal, so that the first is 10 s.
+const FAILURES_BEFORE_REFUSAL: u32 = 11;
+
+/// How a run of a key ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunEnd {
+    /// The key is as it should be, or comes back when the reconcile said.
+    Success,
+    /// It is tried again with growing pauses.
+    Failure,
+    /// The same, and the API server or a webhook refused what was written: it will do so until an object changes.
+    Refusal,
+}
 
 /// Keys that wait, run, or rest.
 ///
@@ -106,15 +119,18 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
     }
 
     /// The run of a key has ended.
-    pub fn finish(&mut self, key: &K, success: bool, now: Instant) {
+    pub fn finish(&mut self, key: &K, end: RunEnd, now: Instant) {
         self.running.remove(key);
         self.rested.retain(|_, rested| *rested > now);
         self.rested.insert(key.clone(), now + self.pace);
         let again = self.again.remove(key);
-        if success {
+        if end == RunEnd::Success {
             self.failures.remove(key);
         } else {
             let failures = self.failures.entry(key.clone()).or_default();
+            if end == RunEnd::Refusal {
+                *failures = (*failures).max(FAILURES_BEFORE_REFUSAL);
+            }
             let wait = backoff(*failures);
             *failures = failures.saturating_add(1);
             self.add_at(key.clone(), now + wait.max(self.pace));
@@ -172,10 +188,10 @@ mod tests {
         schedule.add("a", now);
         schedule.add("a", now);
         assert_eq!(schedule.next(now), Next::Nothing);
-        schedule.finish(&"a", true, now);
+        schedule.finish(&"a", RunEnd::Success, now);
         assert_eq!(schedule.next(now), Next::At(now + PACE));
         assert_eq!(schedule.next(now + PACE), Next::Run("a"));
-        schedule.finish(&"a", true, now + PACE);
+        schedule.finish(&"a", RunEnd::Success, now + PACE);
         assert_eq!(schedule.next(now + PACE * 5), Next::Nothing);
     }
 
@@ -184,7 +200,7 @@ mod tests {
         let (mut schedule, now) = schedule();
         schedule.add("a", now);
         schedule.next(now);
-        schedule.finish(&"a", true, now);
+        schedule.finish(&"a", RunEnd::Success, now);
         for milliseconds in (0..100).step_by(10) {
             let now = now + Duration::from_millis(milliseconds);
             schedule.add("a", now);
@@ -202,7 +218,7 @@ mod tests {
         schedule.add("a", now);
         for _ in 0..25 {
             assert_eq!(schedule.next(now), Next::Run("a"));
-            schedule.finish(&"a", false, now);
+            schedule.finish(&"a", RunEnd::Failure, now);
             let Next::At(at) = schedule.next(now) else { panic!("a failed key must come back") };
             waits.push(at - now);
             now = at;
@@ -211,11 +227,26 @@ mod tests {
         assert_eq!(milliseconds, [5, 10, 20, 40]);
         assert_eq!(waits.last(), Some(&LONGEST_BACKOFF));
         assert_eq!(schedule.next(now), Next::Run("a"));
-        schedule.finish(&"a", true, now);
+        schedule.finish(&"a", RunEnd::Success, now);
         schedule.add("a", now);
         assert_eq!(schedule.next(now), Next::Run("a"));
-        schedule.finish(&"a", false, now);
+        schedule.finish(&"a", RunEnd::Failure, now);
         assert_eq!(schedule.next(now), Next::At(now + FIRST_BACKOFF));
+    }
+
+    /// What was refused once is refused again, and each try costs the API server as much as a write of that object.
+    #[test]
+    fn after_a_refusal_the_first_wait_is_ten_seconds() {
+        let mut schedule = WorkQueue::new(Duration::ZERO);
+        let mut now = Instant::now();
+        schedule.add("a", now);
+        for seconds in [10, 20, 40, 81] {
+            assert_eq!(schedule.next(now), Next::Run("a"));
+            schedule.finish(&"a", RunEnd::Refusal, now);
+            let Next::At(at) = schedule.next(now) else { panic!("a refused key must come back") };
+            assert_eq!((at - now).as_secs(), seconds);
+            now = at;
+        }
     }
 
     #[test]
@@ -224,7 +255,7 @@ mod tests {
         let now = Instant::now();
         schedule.add("a", now);
         schedule.next(now);
-        schedule.finish(&"a", false, now);
+        schedule.finish(&"a", RunEnd::Failure, now);
         schedule.add("a", now);
         assert_eq!(schedule.next(now), Next::Run("a"));
         assert_eq!(schedule.next(now + Duration::from_secs(1)), Next::Nothing);
@@ -237,7 +268,7 @@ mod tests {
         for key in 0..100 {
             schedule.add(key, now);
             schedule.next(now);
-            schedule.finish(&key, true, now);
+            schedule.finish(&key, RunEnd::Success, now);
             now += PACE;
         }
         assert!(schedule.rested.len() <= 2 && schedule.failures.is_empty() && schedule.due.is_empty());

@@ -1,5 +1,7 @@
 //! Verdicts that count for a while, as many as the API server's own plugin keeps. A question is known by its digest, so that what is
 //! kept does not grow with what a client sends.
+//!
+//! No library: lru knows no ages, and each verdict has a life of its own. moka has both, and brings several packages for a thousand entries.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};

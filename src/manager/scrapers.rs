@@ -13,9 +13,8 @@ use kube::api::PostParams;
 use kube::{Api, Client};
 use ring::digest::{SHA256, digest};
 use tokio::sync::Semaphore;
-use tokio::time::timeout;
 
-use crate::answers::NoAnswer;
+use crate::answers::within;
 use crate::server::{Bearer, Scrapers};
 
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -99,10 +98,9 @@ impl Scrapers for TokenReviews {
             }
             let question = async {
                 let _asking = self.asking.acquire().await;
-                self.ask(token).await
+                self.ask(token).await.map_err(|error| error.to_string())
             };
-            let answer = timeout(REQUEST_TIMEOUT, question).await.map_err(|_| NoAnswer(REQUEST_TIMEOUT).to_string())?;
-            let bearer = answer.map_err(|error| error.to_string())?;
+            let bearer = within(REQUEST_TIMEOUT, question).await?;
             if bearer == Bearer::Allowed {
                 self.remember(known);
             }

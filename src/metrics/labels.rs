@@ -43,6 +43,11 @@ pub(super) struct WatchLabels {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct PhaseLabels {
+    pub phase: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct StateLabels {
     pub state: &'static str,
 }

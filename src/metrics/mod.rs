@@ -25,8 +25,8 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Metric, Registry, Unit};
 
 use labels::{
-    ControllerLabels, PathLabels, PluginLabels, QuestionLabels, ReconcileLabels, ReviewLabels, StateLabels,
-    WatchLabels, WriteLabels,
+    ControllerLabels, PathLabels, PhaseLabels, PluginLabels, QuestionLabels, ReconcileLabels, ReviewLabels,
+    StateLabels, WatchLabels, WriteLabels,
 };
 use path::UNKNOWN;
 
@@ -52,6 +52,7 @@ pub struct Metrics {
     queue_depth: Family<ControllerLabels, Gauge>,
     sidecarset_pods: Family<StateLabels, Gauge>,
     sidecarset_pods_clipped: Gauge,
+    sidecarset_rollout_pods: Family<PhaseLabels, Gauge>,
     watch_failing: Family<WatchLabels, Gauge>,
     writes_limited: Family<WriteLabels, Counter>,
     snapshot_generation: Gauge,
@@ -95,6 +96,7 @@ impl Metrics {
             queue_depth: Family::default(),
             sidecarset_pods: Family::default(),
             sidecarset_pods_clipped: Gauge::default(),
+            sidecarset_rollout_pods: Family::default(),
             watch_failing: Family::default(),
             writes_limited: Family::default(),
             snapshot_generation: Gauge::default(),
@@ -175,6 +177,12 @@ impl Metrics {
             "sidecarset_pods_clipped",
             "Pods whose annotations about sets are too large for the leader to keep",
             &self.sidecarset_pods_clipped,
+        );
+        plain(
+            &mut all,
+            "sidecarset_rollout_pods",
+            "Pods that rollouts of SidecarSets are about, summed over the sets, by phase; only the leader exposes it",
+            &self.sidecarset_rollout_pods,
         );
         plain(&mut all, "leader", "1 while this process holds the lease", &self.leader);
         plain(&mut all, "ready", "1 while this process is ready to answer", &self.ready);
@@ -265,6 +273,17 @@ impl Metrics {
     pub fn no_sidecarset_pods(&self) {
         self.sidecarset_pods.clear();
         self.sidecarset_pods_clipped.set(0);
+    }
+
+    /// Sets the number of pods in this phase of a rollout, summed over the sets.
+    pub fn sidecarset_rollout_pods(&self, phase: &'static str, pods: u64) {
+        let pods = i64::try_from(pods).unwrap_or(i64::MAX);
+        self.sidecarset_rollout_pods.get_or_create(&PhaseLabels { phase }).set(pods);
+    }
+
+    /// Removes these numbers: another replica leads, and reports them.
+    pub fn no_sidecarset_rollout_pods(&self) {
+        self.sidecarset_rollout_pods.clear();
     }
 
     /// The text that Prometheus scrapes (`OpenMetrics` 1.0).

@@ -53,7 +53,7 @@ impl<W: Send + Sync + 'static> Decision<W> {
         let limit = Deadline::until(&is_over);
         // What the closure leaves behind is not read again: the snapshot is immutable, the body is dropped.
         let caught = catch_unwind(AssertUnwindSafe(|| match self.target {
-            Target::Conversion => self.registry.convert(body).map(Answered::Conversion),
+            Target::Conversion => self.registry.convert_within(body, limit).map(Answered::Conversion),
             Target::Endpoint(index) => {
                 let entry: &Entry<W> = self.registry.entries().get(index).ok_or(Unserved::Fault)?;
                 let snapshot = self.snapshot.load();

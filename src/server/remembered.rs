@@ -1,4 +1,6 @@
 //! Answers that count for a while.
+//!
+//! No library: all have one life, so that a queue in the order of their ages is all that a cache needs.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use admission::Unserved;
 use admission::bounded::beginning;
+use admission::bounded::first_chars;
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Response, StatusCode};
@@ -64,7 +65,7 @@ pub fn method_not_allowed() -> Response<Full<Bytes>> {
 
 /// The beginning of what a client sent.
 pub fn shortened(text: &str) -> String {
-    text.chars().take(LONGEST_ECHO).collect()
+    first_chars(text, LONGEST_ECHO).to_owned()
 }
 
 fn plain(status: StatusCode, text: String) -> Response<Full<Bytes>> {

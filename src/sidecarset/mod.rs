@@ -50,6 +50,9 @@ fn rules() -> Vec<PolicyRule> {
         // `spec.updateStrategy.recreate` and `repair`.
         rule("", &["pods/eviction"], &[], &["create"]),
         rule("policy", &["poddisruptionbudgets"], &[], &["list"]),
+        // Namespaces that refuse new pods with a set. Watched only while there are sets.
+        rule("", &["limitranges"], &[], &["list", "watch"]),
+        rule("", &["resourcequotas"], &[], &["list", "watch"]),
     ]
 }
 

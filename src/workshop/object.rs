@@ -49,7 +49,7 @@ pub const fn rule<S: KindSpec>(operations: &'static [Operation], name: &'static 
 ///
 /// # Errors
 /// Those of the deserializer, and of the items that are decoded.
-pub fn at_most<'de, const N: usize, T, D>(deserializer: D) -> Result<Option<Vec<T>>, D::Error>
+pub fn first_kept<'de, const N: usize, T, D>(deserializer: D) -> Result<Option<Vec<T>>, D::Error>
 where
     T: Deserialize<'de>,
     D: Deserializer<'de>,

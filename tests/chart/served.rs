@@ -30,6 +30,7 @@ fn served() -> String {
     metrics.not_found();
     metrics.controller("sidecarset").reconciled(ReconcileResult::success, Duration::from_millis(1));
     metrics.sidecarset_pods("missing", 1);
+    metrics.sidecarset_rollout_pods("waiting", 1);
     metrics.watch_failing("sidecarsets", 0);
     metrics.write_limited("cronjob", "status");
     metrics.question("access", QuestionResult::answered);

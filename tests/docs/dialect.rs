@@ -33,6 +33,45 @@ const OF_THE_CODE: [&str; 8] =
 /// Further ones in messages and pages, which users read.
 const OF_USERS: [&str; 5] = ["asks about", "looked into", "stands", "somebody", "anybody"];
 
+/// Words for what has a usual name, as parts of identifiers: a snapshot, a builder, a handler, connections, a grace period.
+const OF_IDENTIFIERS: [&str; 17] = [
+    "census",
+    "contact",
+    "crowd",
+    "feed",
+    "feeder",
+    "feeds",
+    "guarded",
+    "intake",
+    "leftovers",
+    "ledger",
+    "lives",
+    "patience",
+    "slim",
+    "standing",
+    "trouble",
+    "troubles",
+    "world",
+];
+
+/// The words of the identifiers of a source file: `SlimPod` and `slim_pod` have the same.
+fn words_of_identifiers(source: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut before = ' ';
+    for char in code(source).chars() {
+        let begins = !char.is_alphanumeric() || (char.is_uppercase() && !before.is_uppercase());
+        if begins {
+            words.push(String::new());
+        }
+        if char.is_alphanumeric() {
+            words.last_mut().unwrap().extend(char.to_lowercase());
+        }
+        before = char;
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
 /// The phrases that a text has, as whole words.
 fn phrases<'p>(text: &str, phrases: impl IntoIterator<Item = &'p str>) -> Vec<&'p str> {
     let words: Vec<&str> =
@@ -53,9 +92,18 @@ fn comments(source: &str) -> String {
 
 /// The string literals of a source file, without those of its tests.
 fn literals(source: &str) -> String {
-    let code = source.split("\nmod tests {").next().unwrap_or_default();
-    let mut found = String::new();
-    let mut rest = code;
+    // A line of a literal may go on in the next.
+    literals_and_code(source).0.replace("\\\n", " ").replace("\\n", " ")
+}
+
+/// A source file without literals, comments and tests.
+fn code(source: &str) -> String {
+    literals_and_code(source).1
+}
+
+fn literals_and_code(source: &str) -> (String, String) {
+    let (mut found, mut code) = (String::new(), String::new());
+    let mut rest = source.split("\nmod tests {").next().unwrap_or_default();
     while let Some(at) = rest.find(['"', '\'', '/']) {
         let before = &rest[..at];
         let here = &rest[at..];
@@ -78,10 +126,11 @@ fn literals(source: &str) -> String {
             (1, None)
         };
         found.extend(literal.into_iter().flat_map(|literal| [literal, "\n"]));
+        code.extend([before, " "]);
         rest = here.get(skipped..).unwrap_or_default();
     }
-    // A line of a literal may go on in the next.
-    found.replace("\\\n", " ").replace("\\n", " ")
+    code.push_str(rest);
+    (found, code)
 }
 
 fn end_of_text(text: &str) -> Option<usize> {
@@ -175,6 +224,24 @@ fn messages_use_the_words_of_kubernetes_documentation() {
         found.extend(phrases.iter().map(|phrase| format!("{}: {phrase:?}", path.display())));
     }
     assert_none(&found);
+}
+
+#[test]
+fn identifiers_are_the_usual_words() {
+    let mut found = Vec::new();
+    for (file, source) in sources(&["src", "crates"]).iter().filter(|(file, _)| !is_of_tests(file)) {
+        let words = words_of_identifiers(source);
+        let old = OF_IDENTIFIERS.iter().filter(|old| words.iter().any(|word| word == *old));
+        found.extend(old.map(|word| format!("{file}: {word:?}")));
+    }
+    assert_none(&found);
+}
+
+#[test]
+fn words_of_identifiers_are_found_in_code_alone() {
+    let source = "let slim_pod: SlimPod<'a> = f(\"world\", 'x'); ## feed\n".replace("##", "//");
+    assert_eq!(words_of_identifiers(&source), ["let", "slim", "pod", "slim", "pod", "a", "f"]);
+    assert_eq!(words_of_identifiers("CRDWorld x.WORLDS"), ["crdworld", "x", "worlds"]);
 }
 
 #[test]

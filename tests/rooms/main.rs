@@ -1,10 +1,12 @@
 //! The map of rooms in `docs/architecture.md` is kept: what each module may import, what the engine may depend on, and that the
-//! functions which the page names exist.
+//! functions which the page names exist. Files and functions are short, and a name means one thing.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod dependencies;
 mod imports;
 mod map;
+mod names;
+mod size;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -60,6 +62,12 @@ fn faults(map: &Map, folder: &str) -> Vec<String> {
     faults.sort();
     faults.dedup();
     faults
+}
+
+#[test]
+fn modules_of_the_framework_import_only_what_the_map_allows() {
+    let faults = faults(&Map::read(&page(), "## Rooms of the framework"), "crates/admission/src");
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
 #[test]

@@ -246,6 +246,29 @@ async fn an_object_that_is_decoded_as_a_whole_keeps_nobody_waiting() {
     assert_eq!(first.reply().await.unwrap().status, 200);
 }
 
+/// What is built from large bodies is bounded by how many of them are decided at one time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn no_more_large_bodies_are_decided_at_once_than_is_stated() {
+    let server = TestServer::with_limits(Limits { large_at_once: 2, ..Limits::default() }).await;
+    let parts = review("parts", &json!({"spec": {"containers": vec![json!({}); 6_000]}}));
+    let mut clients = Vec::new();
+    for _ in 0..5 {
+        let mut client = server.client().await;
+        client.send("POST", &path("whole"), JSON, parts.as_bytes()).await.unwrap();
+        clients.push(client);
+    }
+    server.latch.held_at_once(2).await;
+    let mut other = server.client().await;
+    for _ in 0..20 {
+        assert_eq!(other.post(&path("allow"), &any_review()).await.status, 200);
+    }
+    server.latch.open();
+    for mut client in clients {
+        assert_eq!(client.reply().await.unwrap().status, 200);
+    }
+    assert_eq!(server.latch.most_at_once(), 2);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn bodies_share_one_memory() {
     let limits = Limits { body_memory: 64 * 1024, ..Limits::default() };

@@ -24,6 +24,7 @@ pub struct Latch {
 struct State {
     is_open: bool,
     waiting: usize,
+    most: usize,
 }
 
 impl Latch {
@@ -35,6 +36,7 @@ impl Latch {
     fn wait(&self) {
         let mut state = self.state.0.lock().unwrap();
         state.waiting += 1;
+        state.most = state.most.max(state.waiting);
         if !state.is_open {
             // A test that failed before it opened the latch must still end.
             state = self.state.1.wait_timeout_while(state, LONGEST, |state| !state.is_open).unwrap().0;
@@ -44,9 +46,19 @@ impl Latch {
 
     /// Returns when a review is being held.
     pub async fn held(&self) {
-        while self.state.0.lock().unwrap().waiting == 0 {
+        self.held_at_once(1).await;
+    }
+
+    /// Returns when so many reviews are being held.
+    pub async fn held_at_once(&self, reviews: usize) {
+        while self.state.0.lock().unwrap().waiting < reviews {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
+    }
+
+    /// The most reviews that were held at one time.
+    pub fn most_at_once(&self) -> usize {
+        self.state.0.lock().unwrap().most
     }
 }
 

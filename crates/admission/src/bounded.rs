@@ -12,12 +12,15 @@ pub fn beginning(text: &str, bytes: usize) -> &str {
     (0..=longest).rev().find_map(|end| text.get(..end)).unwrap_or_default()
 }
 
+/// The beginning of a text, of `chars` characters at most.
+pub fn first_chars(text: &str, chars: usize) -> &str {
+    text.char_indices().nth(chars).and_then(|(end, _)| text.get(..end)).unwrap_or(text)
+}
+
 /// A text of up to `chars` characters as it is, and of a longer one so many, and an ellipsis.
 pub fn ellipsis(text: &str, chars: usize) -> String {
-    match text.char_indices().nth(chars) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or(text)),
-        None => text.to_owned(),
-    }
+    let first = first_chars(text, chars);
+    if first.len() < text.len() { format!("{first}…") } else { text.to_owned() }
 }
 
 /// Decodes the first `max` items of a list, and none of the rest; `None` for `null`.
@@ -96,5 +99,6 @@ mod tests {
     fn a_text_is_cut_between_characters() {
         assert_eq!((beginning("aé", 2), beginning("aé", 3), beginning("aé", 9)), ("a", "aé", "aé"));
         assert_eq!((ellipsis("éaé", 2).as_str(), ellipsis("éa", 2).as_str()), ("éa…", "éa"));
+        assert_eq!((first_chars("éaé", 2), first_chars("éa", 2), first_chars("éa", 0)), ("éa", "éa", ""));
     }
 }

@@ -15,6 +15,7 @@ macro_rules! api_domain {
 pub const API_DOMAIN: &str = api_domain!();
 
 pub mod demand;
+pub mod findings;
 pub mod hidden;
 pub mod limitrange;
 pub mod offline;

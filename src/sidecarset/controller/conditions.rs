@@ -10,6 +10,7 @@ use crate::sidecarset::controller::pods::PodKey;
 use crate::sidecarset::controller::progress;
 use crate::sidecarset::controller::replicas::Knowledge;
 use crate::sidecarset::rollout::Waits;
+use engine::findings::Refused;
 use engine::sidecarset::api::{Condition, SidecarSetStatus};
 
 /// Whether the next pod that the set selects gets it: every replica that answers goes by this generation.
@@ -51,6 +52,8 @@ pub struct Found<'f> {
     pub covered: Option<bool>,
     /// Other sets, and what they bring as well.
     pub conflicts: &'f [(String, String)],
+    /// Namespaces that refuse new pods with the set.
+    pub refused: &'f Refused,
 }
 
 /// A condition without the time.
@@ -165,6 +168,11 @@ fn degraded(found: &Found<'_>) -> Statement {
         let what = format!("{pods} pods are not ready {minutes} minutes after they were changed");
         texts.push(format!("{what}, {} first. Correct the set, or see what the pod waits for.", named(first)));
     }
+    if let Refused { namespaces: namespaces @ 1.., first } = found.refused {
+        reasons.push("NewPodsRefused");
+        let what = format!("New pods are refused in {namespaces} namespaces: {}", first.join("; "));
+        texts.push(format!("{what}. Correct the set, or exclude these namespaces from it."));
+    }
     match reasons.first() {
         Some(reason) => Statement { type_: DEGRADED, status: "True", reason, message: texts.join(" ") },
         None => Statement { type_: DEGRADED, status: "False", reason: "AsExpected", message: String::new() },
@@ -251,6 +259,8 @@ mod tests {
 
     const NONE: &Barred = &Barred { outdated: (0, None), not_replaced: (0, None) };
 
+    const NOTHING_REFUSED: &Refused = &Refused { namespaces: 0, first: Vec::new() };
+
     fn found<'f>(memory: &'f Memory, knowledge: &'f Knowledge) -> Found<'f> {
         Found {
             counts: COUNTS,
@@ -264,6 +274,7 @@ mod tests {
             knowledge,
             covered: None,
             conflicts: &[],
+            refused: NOTHING_REFUSED,
         }
     }
 
@@ -342,6 +353,20 @@ mod tests {
             "Degraded=True PodsNotReplaced: 2 workloads have not replaced a pod that was evicted, default/old first. No more of their \
              pods are evicted until they have a new one. New pods of 1 workloads lack the current form, as default/new. No more of \
              their pods are evicted until the set changes. Look for an older form of the set in their templates, or for another webhook."
+        );
+    }
+
+    #[test]
+    fn namespaces_that_refuse_new_pods_degrade_the_set() {
+        let (memory, knowledge) = (Memory::default(), Knowledge::All(1));
+        let first = ["n1", "n2"].map(|name| format!("namespace {name} enforces the pod security level baseline: why"));
+        let refused = Refused { namespaces: 7, first: first.into() };
+        let found = Found { refused: &refused, ..found(&memory, &knowledge) };
+        assert_eq!(
+            texts(&found)[3],
+            "Degraded=True NewPodsRefused: New pods are refused in 7 namespaces: namespace n1 enforces the pod security level \
+             baseline: why; namespace n2 enforces the pod security level baseline: why. Correct the set, or exclude these namespaces \
+             from it."
         );
     }
 

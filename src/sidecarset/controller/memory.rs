@@ -284,6 +284,11 @@ impl Memory {
         self.evictable = keys;
     }
 
+    /// How many pods that a rollout took down are not back.
+    pub fn in_flight(&self) -> usize {
+        self.touched.values().filter(|touched| touched.since.is_some()).count()
+    }
+
     /// How many pods that were changed are not ready for long, and the first of them.
     pub fn overdue(&self) -> (usize, Option<&PodKey>) {
         let overdue = || self.touched.iter().filter(|(_, touched)| touched.is_overdue).map(|(key, _)| key);

@@ -19,6 +19,7 @@ pub mod history;
 pub mod in_place_state;
 pub mod injection_counts;
 pub mod lacking;
+mod limits_watch;
 mod locks;
 pub mod members;
 pub mod memory;
@@ -30,11 +31,13 @@ pub mod programmed;
 mod progress;
 pub mod record;
 pub mod records;
+mod refusals;
 pub mod replicas;
 pub mod requested;
 mod resize;
 pub mod revisions;
 mod rollout;
+pub mod rollout_metric;
 mod signs;
 mod states;
 mod status;
@@ -53,8 +56,9 @@ use futures::future::BoxFuture;
 use tokio::sync::watch::Receiver;
 use tokio_util::sync::CancellationToken;
 
+use crate::answers::is_refusal;
 use crate::controller::Context;
-use crate::controller::queue::{Queue, add_all};
+use crate::controller::queue::{Queue, ReconcileError, add_all};
 use crate::sidecarset::controller::backoff::{Backoff, Lately};
 use crate::sidecarset::controller::conditions::Found;
 use crate::sidecarset::controller::count::Counts;
@@ -62,9 +66,11 @@ use crate::sidecarset::controller::locks::locked;
 use crate::sidecarset::controller::members::Members;
 use crate::sidecarset::controller::pod_state_metric::PodStateMetric;
 use crate::sidecarset::controller::pods::PodIndex;
+use crate::sidecarset::controller::refusals::Refusals;
 use crate::sidecarset::controller::replicas::{Knowledge, Replicas};
 use crate::sidecarset::controller::revisions::Revisions;
 use crate::sidecarset::controller::rollout::{Rollout, Rollouts};
+use crate::sidecarset::controller::rollout_metric::{Phases, RolloutMetric};
 use crate::sidecarset::controller::status::StatusWriter;
 use crate::watch::coverage::Coverage;
 use crate::watch::read_model::ReadModel;
@@ -95,6 +101,17 @@ pub enum Error {
     Revisions(#[from] revisions::Error),
 }
 
+impl ReconcileError for Error {
+    fn is_refusal(&self) -> bool {
+        match self {
+            Self::Status(status::Error::Write(error)) | Self::Revisions(revisions::Error::Request(error)) => {
+                is_refusal(error)
+            }
+            Self::Status(_) | Self::Revisions(_) => false,
+        }
+    }
+}
+
 /// Runs the controller until the term of its context ends. It ends by itself when the watches have not listed every object in time.
 pub fn start(context: Context) -> BoxFuture<'static, ()> {
     run(context).boxed()
@@ -106,6 +123,8 @@ async fn run(context: Context) {
     let pods = Arc::new(Mutex::new(PodIndex::default()));
     let listed = CancellationToken::new();
     let metric = PodStateMetric::new(metrics.clone());
+    let (refusals, refusals_known) = (Arc::new(Refusals::default()), CancellationToken::new());
+    let searches = refusals.follow(client.clone(), (&model, &tuning), &queue, refusals_known.clone());
     let api = tuning.api(client.clone());
     let events = watch::run(api, &model, &pods, coverage.clone(), &queue, metric, listed.clone());
     let resync = tuning.resync(|| add_all(&queue, watch::all_sets(&model)));
@@ -114,6 +133,8 @@ async fn run(context: Context) {
         let told = async {
             listed.cancelled().await;
             model.published().await;
+            // Else a condition would be another for a moment whenever the leader changes.
+            refusals_known.cancelled().await;
         };
         if term.until_ending(tuning.listed_in_time(NAME, told)).await != Some(true) {
             return;
@@ -130,6 +151,8 @@ async fn run(context: Context) {
             lately: Lately::default(),
             status: StatusWriter::new(client),
             conflicts: Mutex::default(),
+            refusals: Arc::clone(&refusals),
+            phases: RolloutMetric::new(metrics),
         });
         let reconcile = move |name: Arc<str>| {
             let controller = Arc::clone(&controller);
@@ -140,6 +163,7 @@ async fn run(context: Context) {
     tokio::select! {
         () = events => {}
         () = resync => {}
+        () = searches => {}
         () = reconciles => {}
     }
 }
@@ -156,6 +180,8 @@ struct Controller {
     lately: Lately,
     status: StatusWriter,
     conflicts: Mutex<HashMap<String, Conflicts>>,
+    refusals: Arc<Refusals>,
+    phases: RolloutMetric,
 }
 
 /// What was found, and in which sets.
@@ -164,12 +190,7 @@ type Conflicts = (Weak<SetIndex>, Arc<[(String, String)]>);
 impl Controller {
     async fn reconcile(&self, name: &str) -> Result<Option<Duration>, Error> {
         let Some(set) = self.model.sets.get(name) else {
-            self.rollouts.forget(name);
-            self.revisions.forget(name);
-            self.status.forget(name);
-            self.backoff.forget(name);
-            self.lately.forget(name);
-            locked(&self.conflicts).remove(name);
+            self.forget(name);
             return Ok(None);
         };
         // The log has an error for a set that never compiled.
@@ -197,6 +218,7 @@ impl Controller {
         };
         let conflicts = self.conflicts(compiled, &snapshot);
         self.tell_rivals(&conflicts);
+        let refused = self.refusals.of(compiled, &snapshot);
         let memory = self.rollouts.memory(name);
         let status = {
             let memory = locked(&memory);
@@ -213,7 +235,9 @@ impl Controller {
                 knowledge: &knowledge,
                 covered,
                 conflicts: &conflicts,
+                refused: &refused,
             };
+            self.phases.note(name, Phases::of(counts, &memory));
             let newest = revision.as_ref().ok().map(|(newest, _)| newest.as_str());
             status::of(&set, compiled, &found, newest, &coverage)
         };
@@ -221,6 +245,18 @@ impl Controller {
         // Pods and numbers do not wait for revisions.
         let (_, verify_again) = revision?;
         Ok([rolled.again, ask_again, Some(verify_again)].into_iter().flatten().min())
+    }
+
+    /// Drops what is kept of a set that is gone.
+    fn forget(&self, name: &str) {
+        self.rollouts.forget(name);
+        self.revisions.forget(name);
+        self.status.forget(name);
+        self.backoff.forget(name);
+        self.lately.forget(name);
+        locked(&self.conflicts).remove(name);
+        self.refusals.forget(name);
+        self.phases.forget(name);
     }
 
     /// Other sets that bring something of what this one brings. Looked for once for each version of all sets.

@@ -129,6 +129,7 @@ mod tests {
     use crate::sidecarset::controller::pods::PodKey;
     use crate::sidecarset::controller::record::tests::pod;
     use crate::sidecarset::controller::replicas::Knowledge;
+    use engine::findings::Refused;
 
     #[test]
     fn what_evictions_wait_for_is_said() {
@@ -150,6 +151,7 @@ mod tests {
                 knowledge: &knowledge,
                 covered: None,
                 conflicts: &[],
+                refused: &Refused::default(),
             });
             format!("{status} {reason}: {message}")
         };

@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::watch::deployment::SelectorText;
-use crate::workshop::object::{KindSpec, Object, at_most};
+use crate::workshop::object::{KindSpec, Object, first_kept};
 
 /// API group.
 pub const GROUP: &str = concat!("collector.ip.", api_domain!());
@@ -113,7 +113,7 @@ pub struct CollectorStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_operation: Option<LastOperation>,
     /// `Ready` and `TargetNotFound`.
-    #[serde(deserialize_with = "at_most::<3, _, _>", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "first_kept::<3, _, _>", skip_serializing_if = "Option::is_none")]
     pub conditions: Option<Vec<Condition>>,
 }
 
@@ -182,7 +182,7 @@ pub struct LastOperation {
 }
 
 fn addresses<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PodAddress>, D::Error> {
-    Ok(at_most::<{ MOST_IPS as usize + 1 }, _, _>(deserializer)?.unwrap_or_default())
+    Ok(first_kept::<{ MOST_IPS as usize + 1 }, _, _>(deserializer)?.unwrap_or_default())
 }
 
 #[cfg(test)]

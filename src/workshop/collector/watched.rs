@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Deserializer};
 
 use crate::watch::partial::Partial;
-use crate::workshop::object::at_most;
+use crate::workshop::object::first_kept;
 
 /// A pod. Every pod of the cluster is watched, as a Collector may mean any.
 pub type PartialPod = Partial<Pod, PartialPodSpec, PartialPodStatus>;
@@ -31,7 +31,7 @@ pub struct PartialPodStatus {
     #[serde(rename = "podIP")]
     pub pod_ip: Option<String>,
     /// All of them.
-    #[serde(rename = "podIPs", deserialize_with = "at_most::<4, _, _>")]
+    #[serde(rename = "podIPs", deserialize_with = "first_kept::<4, _, _>")]
     pub pod_ips: Option<Vec<PodIp>>,
 }
 

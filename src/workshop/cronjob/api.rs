@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::template::RawTemplate;
 use super::vocabulary::WAIT_FOR_ACTIVE_JOBS;
-use crate::workshop::object::{KindSpec, Object, at_most};
+use crate::workshop::object::{KindSpec, Object, first_kept};
 
 /// API group.
 pub const GROUP: &str = concat!("batch.", api_domain!());
@@ -95,7 +95,7 @@ pub struct CronJobStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// Jobs that have not ended, the first [`ACTIVE_MAX`] of them.
-    #[serde(deserialize_with = "at_most::<{ ACTIVE_MAX + 1 }, _, _>", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "first_kept::<{ ACTIVE_MAX + 1 }, _, _>", skip_serializing_if = "Option::is_none")]
     pub active: Option<Vec<ObjectReference>>,
     /// When the newest run was due.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -104,7 +104,7 @@ pub struct CronJobStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_schedule_time: Option<Time>,
     /// `Available`, `Progressing` and `Degraded`.
-    #[serde(deserialize_with = "at_most::<{ CONDITIONS_MAX + 1 }, _, _>", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "first_kept::<{ CONDITIONS_MAX + 1 }, _, _>", skip_serializing_if = "Option::is_none")]
     pub conditions: Option<Vec<Condition>>,
 }
 

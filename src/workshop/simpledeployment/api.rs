@@ -5,7 +5,7 @@ use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::{Deserialize, Serialize};
 
-use crate::workshop::object::{KindSpec, Object, at_most};
+use crate::workshop::object::{KindSpec, Object, first_kept};
 
 /// API group.
 pub const GROUP: &str = concat!("apps.", api_domain!());
@@ -69,7 +69,7 @@ pub struct SimpleDeploymentStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub selector: Option<String>,
     /// `Ready`.
-    #[serde(deserialize_with = "at_most::<2, _, _>", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "first_kept::<2, _, _>", skip_serializing_if = "Option::is_none")]
     pub conditions: Option<Vec<Condition>>,
 }
 

@@ -3,8 +3,6 @@
 //! No controller and no kubelet runs: pods are created as they are and stay, and what a kubelet does about a new image, the test does.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -20,6 +18,7 @@ use tokio::runtime::Runtime;
 use crate::process::{Outrider, binary, client_config, install, service_account};
 use crate::replicas::list;
 use crate::room::{USER, may_register};
+use crate::unavailable_pods::UnavailablePods;
 
 /// Sets of a few pods each, and one of many.
 const SETS: usize = 200;
@@ -234,30 +233,9 @@ fn five_thousand_pods_of_two_hundred_sets_follow() {
     let all = names();
     stage.roll_out("one small set", &all[..1], "2");
     stage.roll_out("200 sets at once", &all[..SETS], "3");
-    // A watch of its own, which sees every state of every pod.
-    let (over, most) = (Arc::new(AtomicBool::new(false)), Arc::new(std::sync::atomic::AtomicUsize::new(0)));
-    let pods: Api<Pod> = Api::namespaced(stage.client.clone(), "default");
-    let (end, seen) = (Arc::clone(&over), Arc::clone(&most));
-    stage.runtime.spawn(async move {
-        let mut down = std::collections::BTreeSet::new();
-        let mut events = watcher::watcher(pods, watcher::Config::default().labels("app=big")).boxed();
-        while let Some(event) = events.next().await {
-            if end.load(Ordering::Relaxed) {
-                break;
-            }
-            let Ok(watcher::Event::Apply(pod) | watcher::Event::InitApply(pod)) = event else { continue };
-            let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
-            if conditions.into_iter().any(|it| it.type_ == "Ready" && it.status == "True") {
-                down.remove(&pod.name_any());
-            } else {
-                down.insert(pod.name_any());
-            }
-            seen.fetch_max(down.len(), Ordering::Relaxed);
-        }
-    });
+    let watch = UnavailablePods::watch(stage.runtime.handle(), stage.client.clone(), "big");
     stage.roll_out("the big set", &all[SETS..], "4");
-    over.store(true, Ordering::Relaxed);
-    let most = most.load(Ordering::Relaxed);
+    let most = watch.most();
     let rounds = u32::try_from(PODS_OF_BIG.div_ceil(AT_A_TIME)).unwrap();
     println!(
         "the big set: at most {most} pods were not ready at one time; its budget alone sets {:?}",

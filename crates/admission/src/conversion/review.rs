@@ -5,6 +5,7 @@ use serde_json::value::RawValue;
 
 use super::Conversion;
 use crate::bounded::beginning;
+use crate::deadline::Deadline;
 use crate::patch::quoted;
 use crate::raw;
 use crate::registry::Registry;
@@ -71,6 +72,14 @@ impl<W: 'static> Registry<W> {
     /// # Errors
     /// [`Unserved::Unreadable`] when the body is not a `ConversionReview`.
     pub fn convert(&self, body: &[u8]) -> Result<Vec<u8>, Unserved> {
+        self.convert_within(body, Deadline::default())
+    }
+
+    /// The same while somebody waits for the reply: the deadline is checked before each object.
+    ///
+    /// # Errors
+    /// [`Unserved::Unreadable`] when the body is not a `ConversionReview`, [`Unserved::OutOfTime`].
+    pub fn convert_within(&self, body: &[u8], deadline: Deadline<'_>) -> Result<Vec<u8>, Unserved> {
         let (api_version, request) = ConversionReview::parse(body).map_err(Unserved::Unreadable)?;
         // What most conversions add fits into an eighth.
         let mut reply = String::with_capacity(body.len() + body.len() / 8 + 256);
@@ -80,9 +89,10 @@ impl<W: 'static> Registry<W> {
         reply.push_str(&quoted(&request.uid));
         let head = reply.len();
         reply.push_str(r#","convertedObjects":["#);
-        match self.convert_all(request.objects, &request.desired_api_version, &mut reply) {
+        match self.convert_all(request.objects, &request.desired_api_version, deadline, &mut reply) {
             Ok(()) => reply.push_str(r#"],"result":{"status":"Success"}}}"#),
-            Err(message) => {
+            Err(Stop::Unserved(unserved)) => return Err(unserved),
+            Err(Stop::Failure(message)) => {
                 reply.truncate(head);
                 reply.push_str(r#","result":{"status":"Failure","message":"#);
                 reply.push_str(&quoted(beginning(&message, MESSAGE_MAX_BYTES)));
@@ -93,14 +103,22 @@ impl<W: 'static> Registry<W> {
         Ok(reply.into_bytes())
     }
 
-    fn convert_all(&self, objects: Option<&RawValue>, desired: &str, out: &mut String) -> Result<(), String> {
+    fn convert_all(
+        &self,
+        objects: Option<&RawValue>,
+        desired: &str,
+        deadline: Deadline<'_>,
+        out: &mut String,
+    ) -> Result<(), Stop> {
         let mut is_first = true;
         objects.map_or(Ok(()), |objects| {
             raw::elements(objects, |object| {
+                deadline.check().map_err(Stop::Unserved)?;
                 if !std::mem::take(&mut is_first) {
                     out.push(',');
                 }
-                self.convert_one(object, desired, out).map_err(|error| format!("{}: {error}", subject(object)))
+                let converted = self.convert_one(object, desired, out);
+                converted.map_err(|error| Stop::Failure(format!("{}: {error}", subject(object))))
             })
         })
     }
@@ -113,6 +131,13 @@ impl<W: 'static> Registry<W> {
         let unknown = || format!("no conversion to {} is served", shortened(desired));
         conversion.ok_or_else(unknown)?.convert(object, version, out)
     }
+}
+
+/// Why objects are not converted.
+enum Stop {
+    /// One of them cannot be: the message of the reply.
+    Failure(String),
+    Unserved(Unserved),
 }
 
 /// Kind and name of an object, for a sentence.

@@ -1,3 +1,4 @@
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
@@ -5,7 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{Conversion, Hub, Spoke};
+use crate::deadline::Deadline;
 use crate::registry::Registry;
+use crate::unserved::Unserved;
 
 const GROUP: &str = "acme.example";
 
@@ -185,6 +188,19 @@ fn a_deeply_nested_object_fails_the_review_and_keeps_its_uid() {
     let reply: Value = serde_json::from_slice(&registry.convert(body.as_bytes()).unwrap()).unwrap();
     assert_eq!(reply["response"]["uid"], "c");
     assert_eq!(reply["response"]["result"]["status"], "Failure");
+}
+
+#[test]
+fn conversion_ends_when_nobody_waits_for_it() {
+    let asked = Cell::new(0);
+    let is_over = || asked.replace(asked.get() + 1) == 2;
+    let objects: Vec<Value> = (0..10).map(|i| object("v1", &format!("o{i}"), json!({"seconds": i}))).collect();
+    let body = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "request": {
+        "uid": "c", "desiredAPIVersion": "acme.example/v2", "objects": objects,
+    }});
+    let converted = registry().convert_within(body.to_string().as_bytes(), Deadline::until(&is_over));
+    assert!(matches!(converted, Err(Unserved::OutOfTime)), "{converted:?}");
+    assert_eq!(asked.get(), 3);
 }
 
 #[test]

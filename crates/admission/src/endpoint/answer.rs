@@ -99,14 +99,25 @@ impl Answer {
         Self::to(review, Verdict::deny(Reason::NOT_SERVED, Denial::bad_request(message)))
     }
 
-    /// The object cannot be decoded, the uid can be read: a refusal with code 400.
-    pub(super) fn undecodable(rule: &Rule, body: &[u8], error: ParseError) -> Result<Self, Unserved> {
+    /// The object cannot be decoded, the uid can be read: a refusal with code 400. Where `is_decodable` decides on the old object too,
+    /// one that could not be decoded before may have other metadata and another status.
+    pub(super) fn undecodable<'a>(
+        rule: &Rule,
+        body: &'a [u8],
+        error: ParseError,
+        is_decodable: Option<&dyn Fn(&'a RawValue) -> bool>,
+    ) -> Result<Self, Unserved> {
         if let Ok(review) = Review::<&RawValue>::parse(body) {
             if !rule.serves(&review.request) {
                 return Ok(Self::not_served(&review, rule));
             }
-            if only_leaves(&review.request) {
-                return Ok(Self::to(&review, Verdict::allow(Reason::TERMINATING)));
+            if let Some(old) = stored_with_the_same_spec(&review.request) {
+                if is_terminating(old) {
+                    return Ok(Self::to(&review, Verdict::allow(Reason::TERMINATING)));
+                }
+                if is_decodable.is_some_and(|is_decodable| !is_decodable(old)) {
+                    return Ok(Self::to(&review, Verdict::allow(Reason::ALLOWED)));
+                }
             }
         }
         let message = error.to_string();
@@ -135,16 +146,19 @@ fn about<O>(request: &Request<'_, O>) -> String {
     )
 }
 
-/// Whether an object that is being deleted changes in its metadata or status alone. What cannot be decoded may have been stored
-/// before it was validated; were its update refused, its finalizers could never be removed, and its namespace would stay.
-fn only_leaves(request: &Request<'_, &RawValue>) -> bool {
+/// The old object, where metadata or status alone change. What cannot be decoded may have been stored before it was validated; were
+/// its update refused, its finalizers could never be added or removed, its namespace would stay, and controllers would try for ever.
+fn stored_with_the_same_spec<'a>(request: &Request<'a, &'a RawValue>) -> Option<&'a RawValue> {
     let (Operation::Update, Some(new), Some(old)) = (request.operation, request.object, request.old_object) else {
-        return false;
+        return None;
     };
-    let time = raw::member(old, "metadata").and_then(|metadata| raw::member(metadata, "deletionTimestamp"));
-    let is_terminating = time.is_some_and(|time| time.get() != "null");
     let spec = |object| raw::member(object, "spec").map(RawValue::get);
-    is_terminating && spec(new) == spec(old)
+    (spec(new) == spec(old)).then_some(old)
+}
+
+fn is_terminating(object: &RawValue) -> bool {
+    let time = raw::member(object, "metadata").and_then(|metadata| raw::member(metadata, "deletionTimestamp"));
+    time.is_some_and(|time| time.get() != "null")
 }
 
 fn told(outcome: Outcome) -> (Decision, String) {

@@ -1,9 +1,12 @@
 //! How an implementation becomes bytes in, bytes out.
 
+use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::{Answer, Defaulting, Findings, Mutating, Validating, lacking};
 use crate::deadline::Deadline;
+use crate::limit::ObjectLimit;
 use crate::patch::{PatchBuilder, PatchWriter};
 use crate::question::Answers;
 use crate::reason::Reason;
@@ -38,10 +41,10 @@ pub trait Endpoint<W>: Send + Sync {
     fn decodes_objects(&self) -> bool;
 }
 
-/// Decides on what was read of a body, if it is about what the rule names.
+/// Decides on what was read of a body, if it is about what the rule names. See [`Answer::undecodable`] of `is_decodable`.
 fn decided<'a, O>(
-    rule: &Rule,
-    body: &[u8],
+    (rule, is_decodable): (&Rule, Option<&dyn Fn(&'a RawValue) -> bool>),
+    body: &'a [u8],
     parsed: Result<Review<'a, O>, ParseError>,
     (answers, deadline): (&'a Answers, Deadline<'a>),
     decide: impl FnOnce(&mut Review<'a, O>) -> Result<Verdict, Unserved>,
@@ -54,8 +57,12 @@ fn decided<'a, O>(
             let verdict = decide(&mut review)?;
             Ok(Answer::to(&review, verdict))
         }
-        Err(error) => Answer::undecodable(rule, body, error),
+        Err(error) => Answer::undecodable(rule, body, error, is_decodable),
     }
+}
+
+fn is_within<'a, O: Deserialize<'a>>(object: &'a RawValue, limit: ObjectLimit) -> bool {
+    limit.check(object).is_ok() && serde_json::from_str::<O>(object.get()).is_ok()
 }
 
 pub(crate) struct MutatingEndpoint<M>(pub Rule, pub M);
@@ -73,7 +80,7 @@ impl<W, M: Mutating<W>> Endpoint<W> for MutatingEndpoint<M> {
         deadline: Deadline<'a>,
     ) -> Result<Answer, Unserved> {
         let review = Review::<M::Object<'a>>::parse(body);
-        decided(&self.0, body, review, (answers, deadline), |review| self.1.mutate(&review.request, snapshot))
+        decided((&self.0, None), body, review, (answers, deadline), |review| self.1.mutate(&review.request, snapshot))
     }
 }
 
@@ -92,7 +99,8 @@ impl<W, D: Defaulting<W>> Endpoint<W> for DefaultingEndpoint<D> {
         deadline: Deadline<'a>,
     ) -> Result<Answer, Unserved> {
         let review = Review::<Value>::parse_within(body, D::LIMIT);
-        decided(&self.0, body, review, (answers, deadline), |review| {
+        let is_decodable = |object: &'a RawValue| is_within::<Value>(object, D::LIMIT);
+        decided((&self.0, Some(&is_decodable)), body, review, (answers, deadline), |review| {
             // Decoded, it may be the largest thing in the process: there is one of it.
             let object = review.request.object.take();
             let request = &review.request;
@@ -136,7 +144,9 @@ impl<W, V: Validating<W>> Endpoint<W> for ValidatingEndpoint<V> {
             Some(limit) => Review::<V::Object<'a>>::parse_within(body, limit),
             None => Review::parse(body),
         };
-        decided(&self.0, body, review, (answers, deadline), |review| {
+        let is_decodable =
+            |object: &'a RawValue| V::LIMIT.is_none_or(|limit| is_within::<V::Object<'a>>(object, limit));
+        decided((&self.0, Some(&is_decodable)), body, review, (answers, deadline), |review| {
             let mut findings = Findings::default();
             let request = &review.request;
             match (&request.object, request.operation) {

@@ -92,6 +92,9 @@ impl<'r> Defaults<'r> {
         if !filled.texts.is_empty() {
             let text = quoted(&format!("LimitRanger plugin set: {}", filled.texts));
             let present = pod.metadata.annotations.as_ref().map_or(Present::Absent, |all| Present::Len(all.len()));
+            if !pod.metadata.is_there {
+                filled.patch.add("/metadata", "{}");
+            }
             filled.patch.set_members("/metadata/annotations", present, [(ANNOTATION, text.as_str())]);
         }
         Ok(Ok(filled))

@@ -108,64 +108,46 @@ fn overlap(one: &CompiledPlugin, other: &CompiledPlugin) -> bool {
     share && !left_alone(one, other) && !left_alone(other, one)
 }
 
+/// The settings of the same plugin; those of another contradict nothing.
+macro_rules! same {
+    ($plugin:ident, $settings:expr) => {
+        match $settings {
+            Settings::$plugin(same) => same,
+            _ => return None,
+        }
+    };
+}
+
 /// What the other says that this one contradicts, and in which field below the section.
 fn contradiction(one: &Settings, other: &Settings) -> Option<(&'static str, String)> {
     // By the kind of the first, so that a new plugin says here what contradicts it.
     match one {
         Settings::AlwaysPullImages(a) => {
-            let Settings::AlwaysPullImages(b) = other else { return None };
-            differs(
-                ".exemptImages",
-                &a.exempt,
-                &b.exempt,
-                "has another list; an image is exempt only if both lists have it",
-            )
+            let what = "has another list; an image is exempt only if both lists have it";
+            differs(".exemptImages", &a.exempt, &same!(AlwaysPullImages, other).exempt, what)
         }
-        Settings::PodNodeSelector(a) => {
-            let Settings::PodNodeSelector(b) = other else { return None };
-            of_selectors(a, b)
-        }
+        Settings::PodNodeSelector(a) => of_selectors(a, same!(PodNodeSelector, other)),
         Settings::DefaultTolerationSeconds(a) => {
-            let Settings::DefaultTolerationSeconds(b) = other else { return None };
-            differs("", a, b, "has other seconds; the first by name that differs from 300 counts")
+            let what = "has other seconds; the first by name that differs from 300 counts";
+            differs("", a, same!(DefaultTolerationSeconds, other), what)
         }
-        Settings::PodTolerationRestriction(a) => {
-            let Settings::PodTolerationRestriction(b) = other else { return None };
-            of_tolerations(a, b)
-        }
+        Settings::PodTolerationRestriction(a) => of_tolerations(a, same!(PodTolerationRestriction, other)),
         Settings::LimitTopology(a) => {
-            let Settings::LimitTopology(b) = other else { return None };
-            let both = "has another list; a pod may use only keys that are on both";
-            differs(".allowedTopologyKeys", a.allowed(), b.allowed(), both)
+            let what = "has another list; a pod may use only keys that are on both";
+            differs(".allowedTopologyKeys", a.allowed(), same!(LimitTopology, other).allowed(), what)
         }
         Settings::DenyServiceExternalIps(a) => {
-            let Settings::DenyServiceExternalIps(b) = other else { return None };
-            differs(".allowedCIDRs", a, b, "has other ranges; only addresses that are in ranges of both are allowed")
+            let what = "has other ranges; only addresses that are in ranges of both are allowed";
+            differs(".allowedCIDRs", a, same!(DenyServiceExternalIps, other), what)
         }
-        Settings::NamespaceLifecycle(a) => {
-            let Settings::NamespaceLifecycle(b) = other else { return None };
-            of_lifecycles(a, b)
-        }
-        Settings::PodSecurity(a) => {
-            let Settings::PodSecurity(b) = other else { return None };
-            of_labels(a, b)
-        }
+        Settings::NamespaceLifecycle(a) => of_lifecycles(a, same!(NamespaceLifecycle, other)),
+        Settings::PodSecurity(a) => of_labels(a, same!(PodSecurity, other)),
         Settings::DefaultStorageClass(a) => {
-            let Settings::DefaultStorageClass(b) = other else { return None };
-            other_class(".storageClassName", &a.class, &b.class)
+            other_class(".storageClassName", &a.class, &same!(DefaultStorageClass, other).class)
         }
-        Settings::Priority(a) => {
-            let Settings::Priority(b) = other else { return None };
-            other_class(".priorityClassName", &a.name, &b.name)
-        }
-        Settings::RuntimeClass(a) => {
-            let Settings::RuntimeClass(b) = other else { return None };
-            other_class(".runtimeClassName", &a.name, &b.name)
-        }
-        Settings::ServiceAccount(a) => {
-            let Settings::ServiceAccount(b) = other else { return None };
-            of_accounts(a, b)
-        }
+        Settings::Priority(a) => other_class(".priorityClassName", &a.name, &same!(Priority, other).name),
+        Settings::RuntimeClass(a) => other_class(".runtimeClassName", &a.name, &same!(RuntimeClass, other).name),
+        Settings::ServiceAccount(a) => of_accounts(a, same!(ServiceAccount, other)),
         // All of them must allow a request, and the limits of all hold: none takes anything from another. Two that add tolerations add
         // the same.
         Settings::ExtendedResourceToleration

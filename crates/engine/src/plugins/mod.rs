@@ -233,7 +233,7 @@ const REPEATED: usize = 253;
 
 /// As much of a text from a review as a message repeats.
 pub(crate) fn shortened(text: &str) -> &str {
-    text.char_indices().nth(REPEATED).and_then(|(at, _)| text.get(..at)).unwrap_or(text)
+    admission::bounded::first_chars(text, REPEATED)
 }
 
 /// A refusal as the API server words it (`NewForbidden` of k8s.io/apimachinery/pkg/api/errors).

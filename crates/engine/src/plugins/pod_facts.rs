@@ -53,6 +53,14 @@ pub struct Metadata<'a> {
     pub annotations: Option<BorrowedMap<'a>>,
     /// Set while the object is being deleted.
     pub deletion_timestamp: Option<IgnoredAny>,
+    /// Whether the pod has metadata at all, which the patch has to make otherwise.
+    #[serde(skip, default = "yes")]
+    pub is_there: bool,
+}
+
+// Reached only when the object around it is there.
+const fn yes() -> bool {
+    true
 }
 
 impl Metadata<'_> {
@@ -161,6 +169,7 @@ impl<'a> PodFacts<'a> {
             generate_name: pod.metadata.generate_name.clone(),
             annotations: pod.metadata.annotations.clone(),
             deletion_timestamp: None,
+            is_there: pod.metadata.is_there,
         };
         let spec = if pod.spec.is_there { Some(Spec::of_view(&pod.spec)?) } else { None };
         Ok(Decoded::new(Self { metadata, spec }))

@@ -64,6 +64,14 @@ pub struct Metadata<'a> {
     /// Annotations.
     #[serde(borrow)]
     pub annotations: Option<BorrowedMap<'a>>,
+    /// Whether there is any, which the patch has to make otherwise.
+    #[serde(skip, default = "yes")]
+    pub is_there: bool,
+}
+
+// Reached only when the object around it is there.
+const fn yes() -> bool {
+    true
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -51,6 +51,11 @@ pub enum Held {
 }
 
 impl Pin {
+    /// Whether only some of the new pods get it.
+    pub const fn is_partial(&self) -> bool {
+        self.is_partial
+    }
+
     /// That of the spec, if it names a revision.
     pub fn of(spec: &SidecarSetSpec, errors: &mut ErrorList) -> Option<Self> {
         let revision = spec.injection_strategy.as_ref()?.revision.as_ref()?;

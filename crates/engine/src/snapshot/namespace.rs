@@ -100,6 +100,11 @@ impl Namespaces {
         self.known.get(name).map(Arc::as_ref)
     }
 
+    /// All of them, with their names.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &KnownNamespace)> {
+        self.known.iter().map(|(name, namespace)| (name.as_str(), namespace.as_ref()))
+    }
+
     /// The labels, where the namespace has been seen.
     pub fn labels(&self, name: &str) -> Option<&BTreeMap<String, String>> {
         self.known(name).map(KnownNamespace::labels)

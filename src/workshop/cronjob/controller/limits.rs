@@ -2,6 +2,8 @@
 //!
 //! The authors of `CronJob`s write through this controller: what is due at one time, or changed again and again, can be as much as
 //! they like. Pure; the time is an argument.
+//!
+//! No library: governor answers whether one more may pass now. Here an owner is promised the moment at which it may.
 
 use std::collections::HashMap;
 use std::time::Duration;

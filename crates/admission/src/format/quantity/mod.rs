@@ -1,5 +1,7 @@
 //! Amounts of resources, such as `100m` CPU or `1536Mi` memory.
 //!
+//! No library: k8s-openapi keeps a quantity as text, and what is compared, rounded and stored must be as the API server has it.
+//!
 //! Follows `k8s.io/apimachinery/pkg/api/resource`: same texts accepted, same rounding, same canonical text.
 
 mod canonical;

@@ -71,6 +71,10 @@ impl Mutating<Snapshot> for PlacedMutation {
             }
         }
         let mut patch = PatchWriter::default();
+        let is_changed = !(labels.is_empty() && annotations.is_empty());
+        if is_changed && !placed.metadata.is_there {
+            patch.add("/metadata", "{}");
+        }
         set(&mut patch, "/metadata/labels", placed.metadata.labels.as_ref(), labels);
         set(&mut patch, "/metadata/annotations", placed.metadata.annotations.as_ref(), annotations);
         Ok(report.into_verdict(reasons::NO_MATCH, patch))

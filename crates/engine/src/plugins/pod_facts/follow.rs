@@ -33,6 +33,10 @@ impl<'a> PodFacts<'a> {
 
     fn take(&mut self, step: &Step<'a>) -> Result<(), serde_json::Error> {
         let json = step.value.map_or("null", RawValue::get);
+        if step.path.as_str() == "/metadata" {
+            self.metadata = serde_json::from_str(json)?;
+            return Ok(());
+        }
         if step.path.as_str() == "/metadata/annotations" {
             self.metadata.annotations = serde_json::from_str(json)?;
             return Ok(());

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use admission::bounded::first_chars;
 use admission::review::null_as_default;
 use admission::{Review, Text, Unserved};
 use serde::Deserialize;
@@ -41,7 +42,7 @@ impl Update<'_, '_> {
         let owners = self.owners(musts, &targets, containers)?;
         let targeted = new.into_iter().filter_map(|container| {
             let (target, owner) = owners.get_key_value(container.target_container_name.as_str())?;
-            let name: String = container.name.as_str().chars().take(NAME_MAX).collect();
+            let name = first_chars(container.name.as_str(), NAME_MAX);
             let whose = must(owner.set);
             Some(format!("{whose}, and ephemeral container {name:?} may not target its container {target:?}"))
         });

@@ -1,5 +1,6 @@
 //! Lists of a container in which something may be added.
 
+use admission::bounded::first_chars;
 use serde_json::Value;
 
 use super::CompiledAllowedChanges;
@@ -82,8 +83,7 @@ fn difference(
             (our, their) if our == their => {}
             (our, their) => {
                 let name = our.or(their).map(|element| text(element, key)).unwrap_or_default();
-                let name: String = name.chars().take(NAME_MAX).collect();
-                return Some(format!("{field}[{name}]"));
+                return Some(format!("{field}[{}]", first_chars(name, NAME_MAX)));
             }
         }
     }
