@@ -251,6 +251,13 @@ pub fn full_ranges(range: &Object) -> Vec<Object> {
     all
 }
 
+/// A `LimitRange` has no selector.
+pub fn full_limit_ranges(range: &Object) -> Vec<Object> {
+    let mut all = full_ranges(range);
+    all.pop();
+    all
+}
+
 pub fn security_profile() -> Object {
     let any = json!({"rule": "RunAsAny"});
     let range = json!({"rule": "MustRunAs", "ranges": [{"min": 1, "max": 65_535}]});

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use engine::limitrange::api::ClusterLimitRange;
+use engine::findings::namespace_limits::NamespaceLimits;
+use engine::limitrange::api::{ClusterLimitRange, RangeSpec};
 use engine::plugins::api::AdmissionPlugin;
 use engine::podsecurityprofile::api::PodSecurityProfile;
 use engine::sidecarset::api::SidecarSet;
@@ -13,7 +14,7 @@ use engine::snapshot::Exclusion;
 use engine::snapshot::builder::SnapshotBuilder;
 use engine::snapshot::collection::{Collection as _, CollectionChange};
 use engine::snapshot::configuration::{ALLOW_LIST_KEY, ConfigurationMap, ConfigurationMaps};
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, LimitRange};
 use kube::ResourceExt as _;
 use outrider::controller::Key;
 use outrider::image_policy::ImageBackends;
@@ -22,6 +23,7 @@ use outrider::sidecarset::controller::record::{PodRecord, Wanted};
 use outrider::sidecarset::controller::watched_pod::WatchedPod;
 use outrider::watch::image_policy::kubeconfigs;
 use outrider::watch::lenient::Lenient;
+use outrider::watch::partial::Partial;
 use outrider::watch::read_model::known;
 use outrider::watch::relist::Relist;
 use outrider::watch::revision::RevisionResource;
@@ -133,6 +135,16 @@ pub fn while_read<R: WhileRead>(texts: &[String]) -> Box<dyn Any> {
         let object: R::Object = serde_json::from_str(text).unwrap();
         R::apply(&CollectionChange::Is(R::key(&object), R::read(object)), builder);
     })
+}
+
+/// What a leader compares sets with.
+pub fn limits_of_namespaces(texts: &[String]) -> Box<dyn Any> {
+    let mut limits = NamespaceLimits::default();
+    for (index, text) in texts.iter().enumerate() {
+        let range: Partial<LimitRange, RangeSpec> = serde_json::from_str(text).unwrap();
+        limits.range(&format!("namespace-{index}"), &range.name_any(), range.spec);
+    }
+    Box::new(limits)
 }
 
 /// There is one: several are kept by as many processes.

@@ -18,13 +18,13 @@ use outrider::workshop::welcome::api::Welcome;
 
 use crate::examples::{
     account, class, collector, configuration, cronjob, deployment, full_accounts, full_collectors, full_configurations,
-    full_cronjobs, full_jobs, full_namespaces, full_plugins, full_pods, full_quotas, full_ranges, full_revisions,
-    full_secrets, full_security_profiles, full_selectors, full_sets, full_status, job, namespace, plugin, pod, quota,
-    range, revision, secret, security_profile, set, simple,
+    full_cronjobs, full_jobs, full_limit_ranges, full_namespaces, full_plugins, full_pods, full_quotas, full_ranges,
+    full_revisions, full_secrets, full_security_profiles, full_selectors, full_sets, full_status, job, namespace,
+    plugin, pod, quota, range, revision, secret, security_profile, set, simple,
 };
 use crate::keep::{
-    collectors, configurations, namespaces, objects, plugins, pods, ranges, revisions, secrets, security_profiles,
-    sets, while_read,
+    collectors, configurations, limits_of_namespaces, namespaces, objects, plugins, pods, ranges, revisions, secrets,
+    security_profiles, sets, while_read,
 };
 use crate::objects::Object;
 
@@ -147,6 +147,16 @@ pub const KINDS: &[Kind] = &[
         full: full_quotas,
         allowed: 4 * 1024,
         at_most: false,
+    },
+    Kind {
+        name: "LimitRange",
+        resource: ("", "limitranges"),
+        kept_by: "the leader, while there are sets",
+        keep: limits_of_namespaces,
+        object: range,
+        full: full_limit_ranges,
+        allowed: 32 * 1024,
+        at_most: true,
     },
     Kind {
         name: "StorageClass",
