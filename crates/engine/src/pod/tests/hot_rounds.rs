@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::pod::in_place::{Change, InPlace, hand_over, in_place};
 use crate::pod::tests::after_creation_forms::update;
+use crate::pod::tests::in_place::changed;
 use crate::testing::{Cluster, NAMESPACE, pod, set};
 
 const WORKING: &str = "outrider.dev/sidecarset-working-hotupgrade-container";
@@ -36,29 +37,14 @@ fn begun(pod: &Value, spec: &Value) -> InPlace {
 /// The pod after the next step, and which containers are to take over then.
 fn step(pod: &Value, spec: &Value) -> (Value, BTreeSet<String>) {
     match begun(pod, spec) {
-        InPlace::Change(change) => (with(pod, &change), change.hand_over),
+        InPlace::Change(change) => (changed(pod, &change), change.hand_over),
         other => panic!("{other:?}"),
     }
 }
 
 /// The pod after these have taken over.
 fn taken_over(pod: &Value, spec: &Value, started: &BTreeSet<String>) -> Value {
-    with(pod, &hand_over(pod, NAMESPACE, "log", started, &cluster(spec).snapshot).unwrap().unwrap())
-}
-
-fn with(pod: &Value, change: &Change) -> Value {
-    let mut pod = pod.clone();
-    for new in &change.images {
-        for container in pod["spec"][new.list].as_array_mut().unwrap() {
-            if container["name"] == new.container.as_str() {
-                container["image"] = new.image.as_str().into();
-            }
-        }
-    }
-    for (key, value) in &change.annotations {
-        pod["metadata"]["annotations"][key] = value.as_str().into();
-    }
-    pod
+    changed(pod, &hand_over(pod, NAMESPACE, "log", started, &cluster(spec).snapshot).unwrap().unwrap())
 }
 
 fn image(pod: &Value, name: &str) -> String {

@@ -29,7 +29,7 @@ fn image(list: &'static str, image: &str) -> NewImage {
 }
 
 /// The pod with the change.
-fn changed(pod: &Value, change: &Change) -> Value {
+pub(super) fn changed(pod: &Value, change: &Change) -> Value {
     let mut pod = pod.clone();
     for new in &change.images {
         for container in pod["spec"][new.list].as_array_mut().unwrap() {
