@@ -54,13 +54,8 @@ pub struct Metadata<'a> {
     /// Set while the object is being deleted.
     pub deletion_timestamp: Option<IgnoredAny>,
     /// Whether the pod has metadata at all, which the patch has to make otherwise.
-    #[serde(skip, default = "yes")]
+    #[serde(skip, default = "view::yes")]
     pub is_there: bool,
-}
-
-// Reached only when the object around it is there.
-const fn yes() -> bool {
-    true
 }
 
 impl Metadata<'_> {

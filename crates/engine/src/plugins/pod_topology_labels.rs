@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use super::change::PodChange;
 use crate::pod::borrowed_map::BorrowedMap;
+use crate::pod::view;
 
 /// What a binding may bind to.
 const NODE: &str = "Node";
@@ -65,13 +66,8 @@ pub struct Metadata<'a> {
     #[serde(borrow)]
     pub annotations: Option<BorrowedMap<'a>>,
     /// Whether there is any, which the patch has to make otherwise.
-    #[serde(skip, default = "yes")]
+    #[serde(skip, default = "view::yes")]
     pub is_there: bool,
-}
-
-// Reached only when the object around it is there.
-const fn yes() -> bool {
-    true
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -55,7 +55,7 @@ pub struct Metadata<'a> {
 }
 
 // The value of a field that no JSON sets: reached only when the object around it is there.
-const fn yes() -> bool {
+pub(crate) const fn yes() -> bool {
     true
 }
 
