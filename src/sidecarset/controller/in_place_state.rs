@@ -130,9 +130,8 @@ pub fn touched(annotation: &str) -> BTreeSet<String> {
 }
 
 /// The sets with a container that does not run yet what the pod asks for, or does not serve with it, and those in the middle of a hot
-/// upgrade. `requested` is that by container, and
-/// `is_refused` whether the kubelet says that it does not resize the pod. An annotation that cannot be read counts as none: a user who may
-/// write it can make this pod take a place in the budget of its sets, until it is overdue.
+/// upgrade. `requested` is that by container, and `is_refused` whether the kubelet says that it does not resize the pod. An annotation that
+/// cannot be read counts as none: a user who may write it can make this pod take a place in the budget of its sets, until it is overdue.
 pub fn unsettled<'s>(
     annotation: &str,
     requested: &BTreeMap<&str, Requested<'_>>,
@@ -150,11 +149,7 @@ pub fn unsettled<'s>(
 
 /// The containers that were started in a hot upgrade and are there, by their sets.
 pub fn started(annotation: &str, requested: &BTreeMap<&str, Requested<'_>>) -> BTreeMap<String, BTreeSet<String>> {
-    let there = |(set, mut state): (String, InPlaceState)| {
-        state.hand_over.retain(|name| requested.contains_key(name.as_str()));
-        (!state.hand_over.is_empty()).then_some((set, state.hand_over))
-    };
-    states(annotation).into_iter().filter_map(there).collect()
+    upgrading(annotation, requested).map(|(set, state)| (set, state.hand_over)).collect()
 }
 
 /// The same, of the sets whose containers run what the pod asks for and serve with it: these may take over.
@@ -164,20 +159,30 @@ pub fn due<'s>(
     statuses: impl Iterator<Item = &'s ContainerStatus>,
     is_refused: bool,
 ) -> BTreeMap<String, BTreeSet<String>> {
-    let mut started = started(annotation, requested);
-    if started.is_empty() {
-        return started;
+    let mut upgrading = upgrading(annotation, requested).peekable();
+    if upgrading.peek().is_none() {
+        return BTreeMap::new();
     }
     let statuses: Vec<&ContainerStatus> = statuses.collect();
     let serving: HashSet<&str> =
         statuses.iter().filter(|status| status.ready == Some(true)).map(|status| status.name.as_str()).collect();
     let is_still = is_still(requested, statuses.into_iter(), is_refused);
-    let states = states(annotation);
-    started.retain(|set, names| {
-        let settled = |state: &InPlaceState| !state.last_container_statuses.iter().any(&is_still);
-        states.get(set).is_some_and(settled) && names.iter().all(|name| serving.contains(name.as_str()))
-    });
-    started
+    let is_due = |state: &InPlaceState| {
+        !state.last_container_statuses.iter().any(&is_still)
+            && state.hand_over.iter().all(|name| serving.contains(name.as_str()))
+    };
+    upgrading.filter(|(_, state)| is_due(state)).map(|(set, state)| (set, state.hand_over)).collect()
+}
+
+/// The sets in the middle of a hot upgrade, with those of its containers that are there.
+fn upgrading(
+    annotation: &str,
+    requested: &BTreeMap<&str, Requested<'_>>,
+) -> impl Iterator<Item = (String, InPlaceState)> {
+    states(annotation).into_iter().filter_map(|(set, mut state)| {
+        state.hand_over.retain(|name| requested.contains_key(name.as_str()));
+        (!state.hand_over.is_empty()).then_some((set, state))
+    })
 }
 
 /// Whether a container is what it was before, or does not serve.

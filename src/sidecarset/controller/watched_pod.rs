@@ -1,5 +1,6 @@
 //! A pod as it is watched: only what counts and rollouts read.
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::Pod;
@@ -159,12 +160,15 @@ impl WatchedPod {
     /// Whether each container of the set that is in the pod has the set's image, or of a pair one of the two while it is upgraded.
     pub(super) fn has_images_of(&self, set: &CompiledSet) -> bool {
         let images: BTreeMap<&str, &str> = self.containers().map(|it| (it.name.as_str(), it.image.as_str())).collect();
-        let is_upgraded = !set.pairs.is_empty() && self.started().contains_key(&set.name);
+        // Read only where a pair is not as it is between upgrades, as of nearly every pod it is.
+        let is_upgraded = LazyCell::new(|| self.started().contains_key(&set.name));
         let mut in_pairs = BTreeSet::new();
         let has_pair = |pair: &Pair, in_pairs: &mut BTreeSet<String>| {
             let [first, second] = names(&pair.name);
             let both = images.get(first.as_str()).zip(images.get(second.as_str()));
-            let is_right = both.is_none_or(|(one, other)| pair.has([one, other], is_upgraded, &set.allowed));
+            let has = |images, is_handed_over| pair.has(images, is_handed_over, &set.allowed);
+            let is_right =
+                both.is_none_or(|(&one, &other)| has([one, other], false) || (*is_upgraded && has([one, other], true)));
             in_pairs.extend([first, second]);
             is_right
         };
