@@ -3,6 +3,7 @@
 use admission::field::{Error, ErrorList};
 
 use super::node::Node;
+use super::pod::containers::check_image;
 use crate::sidecarset::hot_upgrade::is_hot;
 use crate::sidecarset::vocabulary::HOT_UPGRADE;
 
@@ -33,6 +34,8 @@ fn check_container(container: &Node<'_>, is_init: bool, errors: &mut ErrorList) 
         errors.push(Error::required(&path, "the container that waits needs an image"));
     } else if empty_image == container.text("image") {
         errors.push(Error::invalid(&path, empty_image, "must be another image than the container's"));
+    } else {
+        check_image(&path, empty_image, errors);
     }
     for port in container.child("ports").items().filter(|port| port.number("hostPort").unwrap_or_default() != 0) {
         let detail = "a container with a hot upgrade is there twice, and both cannot take one port of the node";

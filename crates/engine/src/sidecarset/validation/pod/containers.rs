@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use admission::field::{Error, ErrorList};
+use admission::field::{Error, ErrorList, Path};
 use admission::format::names::{dns1123_label, port_name, port_number};
 
 use super::{Node, Volumes, env, handlers, mounts, resources, security};
@@ -52,17 +52,18 @@ pub fn check_init(list: &Node<'_>, volumes: &Volumes<'_>, errors: &mut ErrorList
     }
 }
 
+/// Checks the name of an image, which is there (`validateContainerCommon` of k8s.io/kubernetes/pkg/apis/core/validation).
+pub fn check_image(path: &Path, image: &str, errors: &mut ErrorList) {
+    if image.trim().len() != image.len() {
+        errors.push(Error::invalid(path, image, "must not have leading or trailing whitespace"));
+    }
+}
+
 fn check_common(container: &Node<'_>, volumes: &Volumes<'_>, errors: &mut ErrorList) {
     container.require_text("name", errors);
     container.check_text("name", dns1123_label, errors);
-    if let Some(image) = container.require_text("image", errors)
-        && image.trim().len() != image.len()
-    {
-        errors.push(Error::invalid(
-            &container.path.child("image"),
-            image,
-            "must not have leading or trailing whitespace",
-        ));
+    if let Some(image) = container.require_text("image", errors) {
+        check_image(&container.path.child("image"), image, errors);
     }
     container.check_word("terminationMessagePolicy", &TERMINATION_POLICIES, errors);
     check_ports(&container.child("ports"), errors);

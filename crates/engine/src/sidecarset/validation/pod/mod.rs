@@ -5,7 +5,7 @@
 //! resource claims, whether the cluster allows privileged containers.
 
 mod claim_template;
-mod containers;
+pub(super) mod containers;
 mod env;
 mod handlers;
 mod iscsi;

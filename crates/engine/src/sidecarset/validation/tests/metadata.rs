@@ -150,6 +150,12 @@ fn case_79_a_hot_upgrade_needs_another_image_for_the_container_that_waits() {
             ],
         ),
         (
+            upgrade(json!({"upgradeType": "HotUpgrade", "hotUpgradeEmptyImage": " empty:1"})),
+            &[
+                "upgradeStrategy.hotUpgradeEmptyImage: Invalid value: \" empty:1\": must not have leading or trailing whitespace",
+            ],
+        ),
+        (
             upgrade(json!({"hotUpgradeEmptyImage": "empty:1"})),
             &["upgradeStrategy.hotUpgradeEmptyImage: Forbidden: may only be specified with upgradeType HotUpgrade"],
         ),
