@@ -111,7 +111,7 @@ impl Answer {
             if !rule.serves(&review.request) {
                 return Ok(Self::not_served(&review, rule));
             }
-            if let Some(old) = stored_with_the_same_spec(&review.request) {
+            if let Some(old) = stored_and_the_same(&review.request) {
                 if is_terminating(old) {
                     return Ok(Self::to(&review, Verdict::allow(Reason::TERMINATING)));
                 }
@@ -148,12 +148,23 @@ fn about<O>(request: &Request<'_, O>) -> String {
 
 /// The old object, where metadata or status alone change. What cannot be decoded may have been stored before it was validated; were
 /// its update refused, its finalizers could never be added or removed, its namespace would stay, and controllers would try for ever.
-fn stored_with_the_same_spec<'a>(request: &Request<'a, &'a RawValue>) -> Option<&'a RawValue> {
+fn stored_and_the_same<'a>(request: &Request<'a, &'a RawValue>) -> Option<&'a RawValue> {
     let (Operation::Update, Some(new), Some(old)) = (request.operation, request.object, request.old_object) else {
         return None;
     };
-    let spec = |object| raw::member(object, "spec").map(RawValue::get);
-    (spec(new) == spec(old)).then_some(old)
+    (checked(new) == checked(old)).then_some(old)
+}
+
+/// All that is written in an object but its metadata and status, by name: of an object that is written twice, both.
+fn checked(object: &RawValue) -> Vec<(String, &str)> {
+    let mut members = Vec::new();
+    raw::members(object, |key, value| {
+        if !matches!(key.name(), "metadata" | "status") {
+            members.push((key.name().to_owned(), value.get()));
+        }
+    });
+    members.sort_unstable();
+    members
 }
 
 fn is_terminating(object: &RawValue) -> bool {

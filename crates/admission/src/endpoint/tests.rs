@@ -313,6 +313,8 @@ fn of_what_cannot_be_decoded_metadata_and_status_may_change_and_the_spec_may_not
             ("UPDATE", object(leaving, spec), object(leaving, &format!("[{spec}]")), None),
             ("UPDATE", object(staying, spec), object(r#"{"finalizers":["x/y"]}"#, spec), Some(Reason::ALLOWED)),
             ("UPDATE", object(staying, spec), object(staying, &format!("[{spec}]")), None),
+            ("UPDATE", object(staying, spec), object(staying, spec).replace(r#""x""#, r#""y""#), None),
+            ("UPDATE", object(staying, spec), object(staying, spec).replacen('{', r#"{"spec":1,"#, 1), None),
             // It was readable, and is not to become what no process reads.
             ("UPDATE", readable.clone(), format!(r#"{{"metadata":{{"x":{spec}}},"keep":"x"}}"#), None),
             ("CREATE", object(leaving, spec), object(leaving, spec), None),
