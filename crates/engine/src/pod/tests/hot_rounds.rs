@@ -208,6 +208,15 @@ fn what_an_annotation_cannot_say_counts_for_nothing() {
 }
 
 #[test]
+fn a_new_pod_whose_annotation_of_pairs_is_longer_than_is_read_gets_that_of_the_set() {
+    let long: serde_json::Map<_, _> = (0..3_000).map(|i| (format!("container-{i}"), "b".into())).collect();
+    let mut new = pod(json!({}));
+    new["metadata"]["annotations"] = json!({WORKING: Value::Object(long).to_string()});
+    let made = cluster(&spec("log:1")).mutate(&new).pod;
+    assert_eq!(annotation(&made, WORKING), r#"{"log":"log-1"}"#);
+}
+
+#[test]
 fn versions_that_are_none_or_at_their_end_stop_no_upgrade() {
     for version in ["", "x", "-1", "18446744073709551615", "99999999999999999999999"] {
         let mut pod = created(&spec("log:1"));
@@ -276,6 +285,18 @@ fn of_a_must_each_step_is_allowed_and_nothing_else() {
         }
         pod
     };
+    for (case, images, expected) in [
+        ("a foreign image in the first", ("evil:1", "log:2"), Decision::Denied),
+        ("a foreign image in the second", ("log:2", "evil:1"), Decision::Denied),
+        ("an older one", ("log:1", "log:2"), Decision::Denied),
+        ("as in a new pod", ("log:2", "empty:1"), Decision::Allowed),
+        ("the other way round", ("empty:1", "log:2"), Decision::Allowed),
+    ] {
+        let gains = with_images(&created(&two), images.0, images.1);
+        let mut lacks = gains.clone();
+        lacks["metadata"]["labels"] = json!({"x": "y"});
+        assert_eq!(updated(&lacks, &gains), expected, "gained by a label: {case}");
+    }
     for (case, from, first, second) in [
         ("none works", &pod, "empty:1", "empty:1"),
         ("another image", &pod, "evil:1", "log:2"),

@@ -13,7 +13,8 @@ use serde_json::Value;
 use crate::pod::view::Metadata;
 use crate::sidecarset::canonical::sorted_json;
 use crate::sidecarset::compiled::CompiledSet;
-use crate::sidecarset::injection::{Clash, Injection};
+use crate::sidecarset::hot_upgrade::WORKING_ANNOTATION;
+use crate::sidecarset::injection::{Clash, Injection, RECORD_MAX_BYTES};
 use crate::sidecarset::metadata::{AnnotationPiece, PatchPolicy, changes, merge};
 
 /// An annotation that is to change, and its value.
@@ -62,7 +63,7 @@ impl<'s> Annotations<'s> {
 
     fn check(&self, set: &CompiledSet, piece: &'s AnnotationPiece, pod: &Metadata<'_>) -> Result<bool, Clash> {
         let given = self.given.get(piece.key.as_str());
-        let value = given.and_then(|given| given.value).or_else(|| pod.annotation(&piece.key));
+        let value = given.and_then(|given| given.value).or_else(|| of_pod(pod, &piece.key));
         let is_merge = matches!(piece.policy, PatchPolicy::Merge(_));
         if let Some(Given { changed_by: Some(other), is_overwritten, .. }) = given
             && piece.policy != PatchPolicy::Retain
@@ -107,7 +108,7 @@ impl<'s> Annotations<'s> {
         for piece in new {
             let given = self.given.entry(&piece.key).or_default();
             given.sets.push(set);
-            let is_empty = given.value.or_else(|| pod.annotation(&piece.key)).is_none_or(str::is_empty);
+            let is_empty = given.value.or_else(|| of_pod(pod, &piece.key)).is_none_or(str::is_empty);
             match &piece.policy {
                 PatchPolicy::Retain => given.value = Some(&piece.value),
                 PatchPolicy::Overwrite => {
@@ -162,6 +163,12 @@ impl<'s> Annotations<'s> {
         };
         self.given.iter().filter_map(changed).collect()
     }
+}
+
+/// The pod's value, if it is one to keep. What is longer in the annotation of pairs than all of them could take is not ours, and is not
+/// read.
+fn of_pod<'p>(pod: &'p Metadata<'_>, key: &str) -> Option<&'p str> {
+    pod.annotation(key).filter(|text| key != WORKING_ANNOTATION || text.len() <= RECORD_MAX_BYTES)
 }
 
 /// Bytes that these take at most.

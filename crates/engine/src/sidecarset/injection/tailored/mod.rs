@@ -108,6 +108,7 @@ impl<'p, 's> Tailor<'p, 's> {
         }
         fitted.notes.extend(notes);
         if let Some(before) = before {
+            let before = Some(before).filter(|_| !self.targets.is_gained(&set.name));
             pairs::turn(&mut fitted, self.pod, before);
             fitted.metadata.retain(|piece| !is_of_pairs(&piece.key));
         }

@@ -9,10 +9,10 @@ use crate::sidecarset::hot_upgrade::names;
 use crate::sidecarset::sameness::is_image_of;
 
 /// Gives the two containers of each pair the images with which the pod may have them: those of the one that works and of the one that
-/// waits, in either order. While one of them is upgraded, the other keeps what it had `before`. Where the pod has others, the pair stays
-/// as in a new pod.
-pub(super) fn turn(set: &mut CompiledSet, pod: &PodView<'_>, before: &PodView<'_>) {
-    let (now, before) = (images(pod), images(before));
+/// waits, in either order. While one of them is upgraded, the other keeps what it had `before`, if the pod was to carry the set then.
+/// Where the pod has others, the pair stays as in a new pod.
+pub(super) fn turn(set: &mut CompiledSet, pod: &PodView<'_>, before: Option<&PodView<'_>>) {
+    let (now, before) = (images(pod), before.map(images));
     let written: BTreeMap<&str, &str> = set.pieces().map(|piece| (piece.name.as_str(), piece.image.as_str())).collect();
     let (mut turned, mut pairs) = (BTreeMap::new(), set.pairs.clone());
     for pair in &mut pairs {
@@ -22,7 +22,7 @@ pub(super) fn turn(set: &mut CompiledSet, pod: &PodView<'_>, before: &PodView<'_
         (pair.image, pair.empty_image) = ((*image).into(), (*empty).into());
         let (Some(one), Some(other)) = (now.get(&*first), now.get(&*second)) else { continue };
         let is = |found: &str, ours: &str| is_image_of(ours, found, &set.allowed);
-        let is_kept = |name: &str| before.get(name) == now.get(name);
+        let is_kept = |name: &str| before.as_ref().is_some_and(|before| before.get(name) == now.get(name));
         let images = if is(one, image) && is(other, empty) {
             continue;
         } else if is(one, empty) && is(other, image) {

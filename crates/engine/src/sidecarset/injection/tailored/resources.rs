@@ -80,6 +80,11 @@ impl<'p, 's> Targets<'p, 's> {
         }
     }
 
+    /// Whether the pod is to carry a set that it was not to carry before it was changed: nothing that it had is the set's.
+    pub(super) fn is_gained(&self, set: &str) -> bool {
+        matches!(&self.amounts, AmountsSource::Kept { sets, .. } if !sets.contains(set))
+    }
+
     /// The resources that the pod has in a container of a set, where it had them before it was changed.
     pub(super) fn kept(&self, set: &str, container: &str) -> Option<Resources<'p>> {
         let AmountsSource::Kept { before, sets, .. } = &self.amounts else { return None };
