@@ -186,3 +186,16 @@ fn images_of_a_pair_are_the_sets_in_either_order_and_in_the_middle() {
         assert_eq!(pod.has_images_of(&set), is_right, "{images:?} {in_the_middle}");
     }
 }
+
+/// The state is an annotation, which anybody may write who may update the pod.
+#[test]
+fn only_a_container_of_the_pair_itself_says_that_the_other_one_keeps_its_older_image() {
+    let set = set("c:2", json!({}));
+    for (started, has_images) in [(json!(["c-2"]), true), (json!(["app"]), false), (json!([]), false)] {
+        let mut pod = middle(&set, true);
+        let state = json!({"a": {"handOver": started}});
+        pod["metadata"]["annotations"][IN_PLACE_STATE] = state.to_string().into();
+        let pod = WatchedPod::deserialize(&pod).unwrap();
+        assert_eq!(pod.has_images_of(&set), has_images, "{state}");
+    }
+}

@@ -161,14 +161,15 @@ impl WatchedPod {
     pub(super) fn has_images_of(&self, set: &CompiledSet) -> bool {
         let images: BTreeMap<&str, &str> = self.containers().map(|it| (it.name.as_str(), it.image.as_str())).collect();
         // Read only where a pair is not as it is between upgrades, as of nearly every pod it is.
-        let is_upgraded = LazyCell::new(|| self.started().contains_key(&set.name));
+        let started = LazyCell::new(|| self.started().remove(&set.name).unwrap_or_default());
         let mut in_pairs = BTreeSet::new();
         let has_pair = |pair: &Pair, in_pairs: &mut BTreeSet<String>| {
             let [first, second] = names(&pair.name);
             let both = images.get(first.as_str()).zip(images.get(second.as_str()));
             let has = |images, is_handed_over| pair.has(images, is_handed_over, &set.allowed);
-            let is_right =
-                both.is_none_or(|(&one, &other)| has([one, other], false) || (*is_upgraded && has([one, other], true)));
+            let is_upgraded = || started.contains(&first) || started.contains(&second);
+            let is_right = both
+                .is_none_or(|(&one, &other)| has([one, other], false) || (is_upgraded() && has([one, other], true)));
             in_pairs.extend([first, second]);
             is_right
         };
