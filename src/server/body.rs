@@ -8,48 +8,14 @@ use admission::Unserved;
 use bytes::{Buf, Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::body::Body;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 
-/// Memory is accounted for in steps of this many bytes. Every body that does not come in one piece is accounted for: HTTP/2 has
-/// hundreds of them on each connection, and what is left out here is multiplied by that.
-const STEP: usize = 4 * 1024;
-
-/// Room that is made beyond what has arrived.
-const AHEAD: usize = 16 * 1024;
+use super::body_memory::{AHEAD, AwaitedClient, BodyMemory, STEP};
+use super::connections::Activity;
 
 /// A refused body is read to its end if that comes within this time, and within this many times the limit.
 const DISCARD_TIME: Duration = Duration::from_secs(5);
 const DISCARD_FACTOR: usize = 4;
-
-/// Memory for all bodies of the process.
-#[derive(Debug)]
-pub struct BodyMemory {
-    steps: Arc<Semaphore>,
-}
-
-impl BodyMemory {
-    /// Room for this many bytes.
-    pub fn new(bytes: usize) -> Self {
-        Self { steps: Arc::new(Semaphore::new((bytes / STEP).clamp(1, Semaphore::MAX_PERMITS))) }
-    }
-
-    /// Whether so many bytes would fit now. An announcement reserves no memory.
-    fn has_room(&self, bytes: usize) -> bool {
-        bytes.div_ceil(STEP) <= self.steps.available_permits()
-    }
-
-    /// Takes so many bytes.
-    ///
-    /// # Errors
-    /// [`Unserved::Overloaded`] when there are not so many.
-    pub fn take(&self, bytes: usize) -> Result<Option<OwnedSemaphorePermit>, Unserved> {
-        let steps = u32::try_from(bytes.div_ceil(STEP)).unwrap_or(u32::MAX);
-        if steps == 0 {
-            return Ok(None);
-        }
-        Arc::clone(&self.steps).try_acquire_many_owned(steps).map(Some).map_err(|_| Unserved::Overloaded)
-    }
-}
 
 /// A whole body, and its share of the memory.
 #[derive(Debug)]
@@ -74,7 +40,12 @@ impl WholeBody {
 /// # Errors
 /// [`Unserved::TooLarge`] beyond `limit` bytes, before reading if the length was announced; [`Unserved::Overloaded`] when the
 /// memory for bodies is used up, or does not hold what was announced; [`Unserved::Unreadable`] when the client stops in the middle.
-pub async fn read<B>(body: B, limit: usize, memory: &BodyMemory) -> Result<WholeBody, Unserved>
+pub async fn read<B>(
+    body: B,
+    limit: usize,
+    memory: &BodyMemory,
+    client: Option<&Arc<Activity>>,
+) -> Result<WholeBody, Unserved>
 where
     B: Body<Data = Bytes>,
     B::Error: std::fmt::Display,
@@ -83,9 +54,7 @@ where
     if announced > limit {
         return Err(Unserved::TooLarge(limit));
     }
-    if !memory.has_room(announced) {
-        return Err(Unserved::Overloaded);
-    }
+    memory.make_room(announced, announced, None).await?;
     let mut body = pin!(body);
     let Some(first) = next(&mut body).await? else {
         return Ok(WholeBody { bytes: Bytes::new(), _memory: None });
@@ -93,12 +62,15 @@ where
     // Small bodies arrive in one frame, which is a slice of the connection's read buffer: nothing to copy.
     if body.is_end_stream() || (announced != 0 && first.len() == announced) {
         // It is a slice of a buffer of the connection, and connections are bounded; one that is not small is charged all the same.
-        let permit = if first.len() > AHEAD { memory.take(first.len())? } else { None };
+        let permit =
+            if first.len() > AHEAD { memory.take_or_close(first.len(), first.len(), None).await? } else { None };
         return within(first, limit).map(|bytes| WholeBody { bytes, _memory: permit });
     }
     let mut whole = BytesMut::with_capacity(announced.min(first.len() + AHEAD).max(first.len()));
     let mut permit: Option<OwnedSemaphorePermit> = None;
     let mut taken = 0;
+    // From now on memory is held that depends on what the client does next.
+    let awaited: Option<AwaitedClient> = client.map(|client| memory.awaits(client));
     let mut frame = Some(first);
     while let Some(data) = frame {
         if whole.len() + data.len() > limit {
@@ -107,7 +79,8 @@ where
         grow(&mut whole, data.len(), announced);
         let owed = whole.capacity().div_ceil(STEP);
         if owed > taken {
-            let more = memory.take((owed - taken) * STEP)?;
+            let in_all = announced.max(whole.capacity());
+            let more = memory.take_or_close((owed - taken) * STEP, in_all, awaited.as_ref()).await?;
             taken = owed;
             match (&mut permit, more) {
                 (Some(permit), Some(more)) => permit.merge(more),

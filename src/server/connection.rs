@@ -129,7 +129,7 @@ impl<W: Send + Sync + 'static> Connection<W> {
     async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
         let _asking = self.place.activity.ask();
         let version = request.version();
-        let mut response = self.front.webhooks.answer(request).await;
+        let mut response = self.front.webhooks.answer(request, Some(&self.place.activity)).await;
         // HTTP/2 has no such header; `drive` says it with GOAWAY.
         if version < Version::HTTP_2 && self.is_last() {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -163,7 +163,10 @@ impl<W: Send + Sync + 'static> Connection<W> {
         }
         serving.as_mut().graceful_shutdown();
         // An idle connection ends now. HTTP/2 clients learn of the end here, so what they began in the drain delay runs on.
-        let _ = timeout(limits.finish, serving).await;
+        tokio::select! {
+            _ = timeout(limits.finish, serving) => {}
+            () = activity.given_up() => tracing::debug!("Closed for another connection"),
+        }
     }
 
     /// Waits until the connection has been idle for too long, or, where no reply can announce the end, until it is too old.

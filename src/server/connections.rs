@@ -16,7 +16,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 /// A request that is younger is about to be answered. One that is older waits for its own body: deciding takes microseconds.
-const BUSY: Duration = Duration::from_secs(1);
+pub const BUSY: Duration = Duration::from_secs(1);
 
 /// How often a place is looked for while all are busy.
 const LOOK: Duration = Duration::from_millis(100);
@@ -29,6 +29,7 @@ pub struct ConnectionLimiter {
 }
 
 /// What happens on one connection.
+#[derive(Debug)]
 pub struct Activity {
     /// Counts connections, from 1.
     pub number: u64,
@@ -84,7 +85,7 @@ impl ConnectionLimiter {
         let idlest = seated.values().filter(|activity| !activity.is_busy(now)).min_by_key(|activity| activity.rank());
         let Some(idlest) = idlest.cloned() else { return };
         seated.remove(&idlest.number);
-        idlest.given_up.notify_one();
+        idlest.give_up();
     }
 }
 
@@ -129,6 +130,11 @@ impl Activity {
     /// Waits for the first request.
     pub async fn first_request(&self) {
         self.first.notified().await;
+    }
+
+    /// Has the connection closed, as others need what it takes.
+    pub fn give_up(&self) {
+        self.given_up.notify_one();
     }
 
     /// Waits until the connection is to be closed for another.

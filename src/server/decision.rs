@@ -1,5 +1,6 @@
 //! A decision on a body: pure, and safe from its own panics.
 
+use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
@@ -37,6 +38,23 @@ impl From<Unserved> for Refusal {
 pub(super) enum Answered {
     Review(Answer),
     Conversion(Vec<u8>),
+}
+
+impl Answered {
+    /// The body of the reply, once.
+    pub(super) fn take_body(&mut self) -> Vec<u8> {
+        match self {
+            Self::Review(answer) => mem::take(&mut answer.body),
+            Self::Conversion(body) => mem::take(body),
+        }
+    }
+
+    pub(super) fn uid(&self) -> Option<&str> {
+        match self {
+            Self::Review(answer) => Some(&answer.summary.uid),
+            Self::Conversion(_) => None,
+        }
+    }
 }
 
 /// What a decision is made with; it can be made in any thread.

@@ -8,7 +8,7 @@ pub struct Limits {
     /// Bytes of a request body. Two objects of up to 3 MiB each (etcd's request limit is 1.5 MiB, the API server reads up to
     /// 3 MiB) and the envelope: the same 7 MiB that controller-runtime derives in `pkg/webhook/admission/http.go`.
     pub body: usize,
-    /// Bytes of all bodies that are being read or decided at one time.
+    /// Bytes of all bodies that are being read or decided, and of all larger replies that are being written, at one time.
     pub body_memory: usize,
     /// Reviews that are decided at one time.
     pub in_flight: usize,
@@ -76,8 +76,9 @@ impl Limits {
         let defaults = Self::default();
         let Some(quarter) = memory.map(|memory| memory / 4) else { return defaults };
         Self {
-            // Two of the largest must fit, or none is ever read while another is.
-            body_memory: defaults.body_memory.min(quarter.max(2 * defaults.body)),
+            // Two of the largest must fit into the three quarters that are not for small ones alone, or none is ever read while
+            // another is.
+            body_memory: defaults.body_memory.min(quarter.max(3 * defaults.body)),
             connections: defaults.connections.min((quarter / CONNECTION).max(64)),
             large_at_once: defaults.large_at_once.min((quarter / DECODED).max(1)),
             ..defaults
@@ -96,7 +97,7 @@ mod tests {
             (None, mebibytes(256), 4096, 2),
             (Some(mebibytes(4096)), mebibytes(256), 4096, 2),
             (Some(mebibytes(256)), mebibytes(64), 512, 1),
-            (Some(mebibytes(32)), mebibytes(14), 64, 1),
+            (Some(mebibytes(32)), mebibytes(21), 64, 1),
         ];
         for (memory, bodies, connections, large) in table {
             let limits = Limits::within(memory);

@@ -6,6 +6,7 @@
 pub mod address;
 mod apart;
 mod body;
+mod body_memory;
 mod client_ca;
 mod connection;
 mod connections;

@@ -17,8 +17,8 @@ const LONGEST_ECHO: usize = 128;
 pub(super) const LONGEST_SENTENCE: usize = 8 * 1024;
 
 /// The reply to a review or a conversion.
-pub fn json(body: Vec<u8>) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from(body)));
+pub fn json(body: Bytes) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(body));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }

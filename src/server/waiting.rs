@@ -9,7 +9,8 @@ use std::sync::Arc;
 use admission::{Question, Unserved};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::body::{BodyMemory, WholeBody};
+use super::body::WholeBody;
+use super::body_memory::BodyMemory;
 use super::shares::Shares;
 
 /// Reviews that wait at one time for one image backend, and as many for everything else.

@@ -22,7 +22,9 @@ use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
 use tokio::time::{timeout, timeout_at};
 
-use super::body::{self, BodyMemory, WholeBody};
+use super::body::{self, WholeBody};
+use super::body_memory::BodyMemory;
+use super::connections::Activity;
 use super::deadline::{Time, budget};
 use super::decision::{Answered, Decision, Refusal, Target};
 use super::limits::Limits;
@@ -117,8 +119,8 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
         }
     }
 
-    /// Answers any request that reaches the webhook port.
-    pub async fn answer<B>(&self, request: Request<B>) -> Response<Full<Bytes>>
+    /// Answers any request that reaches the webhook port, on the connection of `client`.
+    pub async fn answer<B>(&self, request: Request<B>, client: Option<&Arc<Activity>>) -> Response<Full<Bytes>>
     where
         B: Body<Data = Bytes> + Send + Unpin + 'static,
         B::Error: std::fmt::Display,
@@ -140,11 +142,17 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
         let _counted = Counted::up(&self.metrics.in_flight);
         let budget = budget(parts.uri.query(), self.limits.default_deadline);
         let time = Time { until: started + budget, in_all: budget };
-        let outcome = self.serve(route, &parts, body, time).await;
+        let outcome = match self.serve(route, &parts, body, time, client).await {
+            Ok(mut answered) => match self.memory.reply(answered.take_body(), client).await {
+                Ok(bytes) => Ok((answered, bytes)),
+                Err(unserved) => Err(Refusal { unserved, uid: answered.uid().map(str::to_owned) }),
+            },
+            Err(refusal) => Err(refusal),
+        };
         let took = started.elapsed();
         counted.took(took);
         match outcome {
-            Ok(answered) => Self::answered(path, counted, answered, took, budget),
+            Ok((answered, bytes)) => Self::answered(path, counted, answered, bytes, took, budget),
             Err(refusal) => {
                 counted.unserved(&refusal.unserved);
                 record::unserved(path, refusal.uid.as_deref(), &refusal.unserved, took);
@@ -172,6 +180,7 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
         path: &str,
         counted: &PathMetrics,
         answered: Answered,
+        body: Bytes,
         took: Duration,
         budget: Duration,
     ) -> Response<Full<Bytes>> {
@@ -182,9 +191,9 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
                     counted.plugins_decided(&answer.counts);
                 }
                 record::decided(path, &answer, took, budget);
-                reply::json(answer.body)
+                reply::json(body)
             }
-            Answered::Conversion(body) => {
+            Answered::Conversion(_) => {
                 counted.converted();
                 tracing::debug!(path, duration = took.as_secs_f64(), "Conversion answered");
                 reply::json(body)
@@ -192,7 +201,14 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
         }
     }
 
-    async fn serve<B>(&self, route: &Route, parts: &Parts, mut body: B, time: Time) -> Result<Answered, Refusal>
+    async fn serve<B>(
+        &self,
+        route: &Route,
+        parts: &Parts,
+        mut body: B,
+        time: Time,
+        client: Option<&Arc<Activity>>,
+    ) -> Result<Answered, Refusal>
     where
         B: Body<Data = Bytes> + Send + Unpin + 'static,
         B::Error: std::fmt::Display,
@@ -202,7 +218,7 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
             return Err(unserved.into());
         }
         let deadline = time.until;
-        let reading = body::read(&mut body, self.limits.body, &self.memory);
+        let reading = body::read(&mut body, self.limits.body, &self.memory, client);
         let body = match timeout_at(deadline.into(), reading).await {
             Ok(Ok(whole)) => whole,
             Ok(Err(unserved)) => {

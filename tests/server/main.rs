@@ -15,6 +15,8 @@ mod harness;
 #[cfg(target_os = "linux")]
 mod hostile;
 #[cfg(target_os = "linux")]
+mod hostile_clients;
+#[cfg(target_os = "linux")]
 mod hostile_conversions;
 #[cfg(target_os = "linux")]
 mod hostile_cronjobs;
