@@ -195,7 +195,7 @@ mod tests {
         }
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn clients_that_have_been_waited_for_longest_give_way_and_those_of_this_moment_do_not() {
         let (memory, limiter) = (BodyMemory::new(4 * MIB), ConnectionLimiter::new(9));
         waited_for(&memory, &limiter, 4).await;
