@@ -167,3 +167,19 @@ fn empty_directories_of_sets_join_those_that_may_be_lost() {
         assert_eq!(cluster.mutate(&reply.pod).decision, Decision::Allowed, "{before}");
     }
 }
+
+/// The record names containers that other sets bring, so that the set counts as carried in the second round.
+#[test]
+fn a_volume_of_the_pod_that_is_no_empty_directory_does_not_join_them() {
+    let side = json!({"name": "side", "image": "side:1", "volumeMounts": [{"name": "scratch", "mountPath": "/s"}]});
+    let of = |container: Value| json!({"containers": [container], "volumes": [{"name": "scratch"}]});
+    let other = json!({"containers": [{"name": "other", "image": "other:1"}]});
+    let cluster = Cluster::from_objects(&[set("a", of(side)), set("b", other)]);
+    let record = json!({"a": {"hash": "v1:0123456789abcdef", "revision": "r", "containers": ["other"]}}).to_string();
+    let mut pod = annotated(json!({SAFE: "mine", "outrider.dev/injected": record}));
+    pod["spec"]["volumes"] = json!([{"name": "scratch", "hostPath": {"path": "/x"}}]);
+    let first = cluster.mutate(&pod).pod;
+    assert!(first["spec"]["containers"].as_array().unwrap().iter().any(|it| it["name"] == "other"), "{first}");
+    assert_eq!(first["metadata"]["annotations"][SAFE], "mine");
+    assert_eq!(cluster.mutate(&first).pod, first);
+}

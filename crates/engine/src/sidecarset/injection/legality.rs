@@ -8,7 +8,7 @@ mod volumes;
 mod windows;
 
 pub(super) use resources::{AddedResources, PodResources, amounts};
-pub(super) use volumes::VolumeClaims;
+pub(super) use volumes::{VolumeClaims, is_empty_dir};
 pub(super) use windows::HostProcesses;
 
 use admission::format::metadata::ANNOTATIONS_MAX_BYTES;

@@ -9,6 +9,7 @@ use admission::patch::{Present, push_quoted, quoted};
 
 use crate::sidecarset::compiled::CompiledSet;
 use crate::sidecarset::injection::lacking::Repair;
+use crate::sidecarset::injection::legality::is_empty_dir;
 use crate::sidecarset::injection::{INJECTED_ANNOTATION, Injection};
 use crate::sidecarset::mark;
 
@@ -104,7 +105,7 @@ impl Injection<'_, '_> {
         let before = given.or_else(|| self.pod.metadata.annotation(SAFE_TO_EVICT_ANNOTATION))?;
         let mut known: BTreeSet<&str> = before.split(',').collect();
         let mut volumes = before.to_owned();
-        for volume in self.ours.empty_dirs.iter().filter(|volume| known.insert(volume)) {
+        for volume in self.ours.empty_dirs.iter().filter(|volume| self.is_empty_dir(volume) && known.insert(volume)) {
             if !volumes.is_empty() {
                 volumes.push(',');
             }
@@ -112,6 +113,14 @@ impl Injection<'_, '_> {
         }
         let more = volumes.len() - before.len();
         (more > 0 && more <= self.room_for_annotations()).then_some(volumes)
+    }
+
+    /// Whether the pod has that volume as an `emptyDir` now. One that carries an older form of a set may have another, or none.
+    fn is_empty_dir(&self, name: &str) -> bool {
+        match self.theirs.volume(name) {
+            Some((_, volume)) => is_empty_dir(volume),
+            None => self.ours.volumes.contains_key(name),
+        }
     }
 
     /// Bytes that annotations may take beside the record and those that sets give.

@@ -39,12 +39,7 @@ fn check_volume(
 ) -> Result<(), Fault> {
     let suits = match ours {
         Some(volume) => Some(volume.is_empty_dir),
-        None => injection.theirs.volume(name).map(|(_, raw)| {
-            let json = raw.get();
-            !is_variables
-                || (json.len() <= EMPTY_DIR_MAX
-                    && serde_json::from_str::<RawObject>(json).is_ok_and(|volume| is_empty_dir(&volume)))
-        }),
+        None => injection.theirs.volume(name).map(|(_, raw)| !is_variables || is_empty_dir(raw)),
     };
     match suits {
         None => Err(Fault::new(
@@ -60,8 +55,11 @@ fn check_volume(
 }
 
 /// A volume without any source is an `emptyDir` too (`SetDefaults_Volume` in `k8s.io/kubernetes/pkg/apis/core/v1`).
-fn is_empty_dir(volume: &RawObject) -> bool {
-    volume.iter().all(|(field, value)| matches!(field.as_str(), "name" | "emptyDir") || value.is_null())
+pub(in crate::sidecarset::injection) fn is_empty_dir(volume: &RawValue) -> bool {
+    let has_no_other = |volume: RawObject| {
+        volume.iter().all(|(field, value)| matches!(field.as_str(), "name" | "emptyDir") || value.is_null())
+    };
+    volume.get().len() <= EMPTY_DIR_MAX && serde_json::from_str(volume.get()).is_ok_and(has_no_other)
 }
 
 /// A claim that is made for an `ephemeral` volume is named after the pod and the volume, and no volume of the pod may refer
