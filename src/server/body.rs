@@ -1,7 +1,6 @@
 //! Reading a request body into one piece of memory, within bounds.
 
 use std::pin::pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use admission::Unserved;
@@ -10,8 +9,7 @@ use http_body_util::BodyExt;
 use hyper::body::Body;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::body_memory::{AHEAD, AwaitedClient, BodyMemory, STEP};
-use super::connections::Activity;
+use super::body_memory::{AHEAD, BodyMemory, STEP};
 
 /// A refused body is read to its end if that comes within this time, and within this many times the limit.
 const DISCARD_TIME: Duration = Duration::from_secs(5);
@@ -40,12 +38,7 @@ impl WholeBody {
 /// # Errors
 /// [`Unserved::TooLarge`] beyond `limit` bytes, before reading if the length was announced; [`Unserved::Overloaded`] when the
 /// memory for bodies is used up, or does not hold what was announced; [`Unserved::Unreadable`] when the client stops in the middle.
-pub async fn read<B>(
-    body: B,
-    limit: usize,
-    memory: &BodyMemory,
-    client: Option<&Arc<Activity>>,
-) -> Result<WholeBody, Unserved>
+pub async fn read<B>(body: B, limit: usize, memory: &BodyMemory) -> Result<WholeBody, Unserved>
 where
     B: Body<Data = Bytes>,
     B::Error: std::fmt::Display,
@@ -63,14 +56,15 @@ where
     if body.is_end_stream() || (announced != 0 && first.len() == announced) {
         // It is a slice of a buffer of the connection, and connections are bounded; one that is not small is charged all the same.
         let permit =
-            if first.len() > AHEAD { memory.take_or_close(first.len(), first.len(), None).await? } else { None };
+            if first.len() > AHEAD { memory.take_making_room(first.len(), first.len(), None).await? } else { None };
         return within(first, limit).map(|bytes| WholeBody { bytes, _memory: permit });
     }
     let mut whole = BytesMut::with_capacity(announced.min(first.len() + AHEAD).max(first.len()));
     let mut permit: Option<OwnedSemaphorePermit> = None;
     let mut taken = 0;
-    // From now on memory is held that depends on what the client does next.
-    let awaited: Option<AwaitedClient> = client.map(|client| memory.awaits(client));
+    // From now on memory is held for as long as the client takes.
+    let awaited = memory.awaits_body();
+    let mut since_it_went_on = 0;
     let mut frame = Some(first);
     while let Some(data) = frame {
         if whole.len() + data.len() > limit {
@@ -80,7 +74,7 @@ where
         let owed = whole.capacity().div_ceil(STEP);
         if owed > taken {
             let in_all = announced.max(whole.capacity());
-            let more = memory.take_or_close((owed - taken) * STEP, in_all, awaited.as_ref()).await?;
+            let more = memory.take_making_room((owed - taken) * STEP, in_all, Some(&awaited)).await?;
             taken = owed;
             match (&mut permit, more) {
                 (Some(permit), Some(more)) => permit.merge(more),
@@ -88,7 +82,16 @@ where
             }
         }
         whole.extend_from_slice(data.chunk());
-        frame = next(&mut body).await?;
+        since_it_went_on += data.len();
+        if since_it_went_on >= AHEAD {
+            since_it_went_on = 0;
+            awaited.goes_on();
+        }
+        frame = tokio::select! {
+            biased;
+            frame = next(&mut body) => frame?,
+            () = awaited.ended() => return Err(Unserved::Overloaded),
+        };
     }
     Ok(WholeBody { bytes: whole.freeze(), _memory: permit })
 }

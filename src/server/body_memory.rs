@@ -1,7 +1,8 @@
 //! Memory for the bodies of requests and replies, and who gives way when none is left.
 //!
 //! A body whose client sends no more, and a reply that its client does not read, take memory for as long as the client likes. So when
-//! none is left, the connection whose client has been waited for longest is closed.
+//! none is left, the client that has done nothing for longest loses its share: a request is answered at once that there is no room,
+//! and a connection whose reply nobody reads is closed.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use admission::Unserved;
 use bytes::Bytes;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::sleep;
 
-use super::connections::{Activity, BUSY};
+use super::connections::Activity;
 
 /// Memory is accounted for in steps of this many bytes. Every body that does not come in one piece is accounted for: HTTP/2 has
 /// hundreds of them on each connection, and what is left out here is multiplied by that.
@@ -27,7 +28,10 @@ const SMALL: usize = 64 * 1024;
 /// One of so many parts of the memory is for small bodies alone.
 const PART_FOR_SMALL: usize = 4;
 
-/// How long a connection that was closed may take to give its memory back, and how often it is looked for.
+/// A client is stalled if it reads nothing, or sends less than [`AHEAD`], for so long.
+const STALLED: Duration = Duration::from_secs(2);
+
+/// How long a request or a connection that is ended may take to give its memory back, and how often it is looked for.
 const GIVEN_BACK: Duration = Duration::from_millis(100);
 const LOOK: Duration = Duration::from_millis(5);
 
@@ -39,18 +43,60 @@ pub struct BodyMemory {
     awaited: Arc<Mutex<AwaitedClients>>,
 }
 
-/// The clients that are waited for, the one that has been for longest first.
+/// The clients that are waited for.
 #[derive(Debug, Default)]
 struct AwaitedClients {
     next: u64,
-    by_number: BTreeMap<u64, (Instant, Arc<Activity>)>,
+    by_number: BTreeMap<u64, Awaited>,
 }
 
-/// A client that is to send the rest of a body, or to read a reply, while this is there.
+#[derive(Debug)]
+struct Awaited {
+    since: Instant,
+    what: What,
+}
+
+/// What a client is waited for.
+#[derive(Debug, Clone)]
+enum What {
+    /// The rest of a body, which is no longer read after this.
+    Body(Arc<Notify>),
+    /// That it reads a reply on this connection.
+    Reply(Arc<Activity>),
+}
+
+impl What {
+    fn end(&self) {
+        match self {
+            Self::Body(end) => end.notify_one(),
+            Self::Reply(connection) => connection.give_up(),
+        }
+    }
+}
+
+/// A client is waited for while this is there.
 #[derive(Debug)]
 pub struct AwaitedClient {
     number: u64,
+    what: What,
     all: Arc<Mutex<AwaitedClients>>,
+}
+
+impl AwaitedClient {
+    /// It has sent [`AHEAD`] bytes since it was waited for, and is waited for anew.
+    pub fn goes_on(&self) {
+        if let Some(awaited) = lock(&self.all).by_number.get_mut(&self.number) {
+            awaited.since = Instant::now();
+        }
+    }
+
+    /// Waits until another body has got the memory of this one.
+    pub async fn ended(&self) {
+        match &self.what {
+            What::Body(end) => end.notified().await,
+            What::Reply(_) => std::future::pending().await,
+        }
+    }
 }
 
 /// A reply that is being written.
@@ -73,13 +119,17 @@ impl BodyMemory {
         Self { steps: Arc::new(Semaphore::new(steps)), for_small: steps / PART_FOR_SMALL, awaited: Arc::default() }
     }
 
-    /// Begins to wait for a client.
-    pub fn awaits(&self, client: &Arc<Activity>) -> AwaitedClient {
+    /// Begins to wait for the rest of a body.
+    pub fn awaits_body(&self) -> AwaitedClient {
+        self.awaits(What::Body(Arc::default()))
+    }
+
+    fn awaits(&self, what: What) -> AwaitedClient {
         let mut all = lock(&self.awaited);
         let number = all.next;
         all.next += 1;
-        all.by_number.insert(number, (Instant::now(), Arc::clone(client)));
-        AwaitedClient { number, all: Arc::clone(&self.awaited) }
+        all.by_number.insert(number, Awaited { since: Instant::now(), what: what.clone() });
+        AwaitedClient { number, what, all: Arc::clone(&self.awaited) }
     }
 
     /// Takes so many bytes, whoever is waited for.
@@ -94,12 +144,12 @@ impl BodyMemory {
         Arc::clone(&self.steps).try_acquire_many_owned(steps).map(Some).map_err(|_| Unserved::Overloaded)
     }
 
-    /// Takes so many bytes, of a body that has `in_all`. Where they are not there, connections whose clients have been waited for
-    /// for too long are closed, the oldest first, but not that of `own`.
+    /// Takes so many bytes, of a body that has `in_all`. Where they are not there, stalled clients lose theirs, the most stalled first,
+    /// but not `own`.
     ///
     /// # Errors
-    /// [`Unserved::Overloaded`] when no such connection is left.
-    pub async fn take_or_close(
+    /// [`Unserved::Overloaded`] when no client is stalled.
+    pub async fn take_making_room(
         &self,
         bytes: usize,
         in_all: usize,
@@ -118,28 +168,28 @@ impl BodyMemory {
     /// them when it likes. The body of a response would not do, as hyper drops it when it has taken the bytes.
     ///
     /// # Errors
-    /// [`Unserved::Overloaded`] when there is no memory, and no connection to close for it.
-    pub async fn reply(&self, bytes: Vec<u8>, client: Option<&Arc<Activity>>) -> Result<Bytes, Unserved> {
+    /// [`Unserved::Overloaded`] when there is no memory, and no client is stalled.
+    pub async fn reply(&self, bytes: Vec<u8>, connection: Option<&Arc<Activity>>) -> Result<Bytes, Unserved> {
         // Less than what a connection takes anyway.
         if bytes.len() <= AHEAD {
             return Ok(bytes.into());
         }
-        let memory = self.take_or_close(bytes.len(), bytes.len(), None).await?;
-        let awaited = client.map(|client| self.awaits(client));
+        let memory = self.take_making_room(bytes.len(), bytes.len(), None).await?;
+        let awaited = connection.map(|connection| self.awaits(What::Reply(Arc::clone(connection))));
         Ok(Bytes::from_owner(Charged { bytes, _memory: memory, _awaited: awaited }))
     }
 
     /// Has so many bytes free, and takes none: an announcement takes no memory.
     ///
     /// # Errors
-    /// [`Unserved::Overloaded`] when no such connection is left.
+    /// [`Unserved::Overloaded`] when no client is stalled.
     pub async fn make_room(&self, bytes: usize, in_all: usize, own: Option<&AwaitedClient>) -> Result<(), Unserved> {
         while !self.has_room(bytes, in_all) {
-            if !self.close_oldest(own, Instant::now()) {
+            if !self.end_most_stalled(own, Instant::now()) {
                 return Err(Unserved::Overloaded);
             }
-            let closed = Instant::now();
-            while !self.has_room(bytes, in_all) && closed.elapsed() < GIVEN_BACK {
+            let ended = Instant::now();
+            while !self.has_room(bytes, in_all) && ended.elapsed() < GIVEN_BACK {
                 sleep(LOOK).await;
             }
         }
@@ -151,16 +201,17 @@ impl BodyMemory {
         bytes.div_ceil(STEP).saturating_add(kept) <= self.steps.available_permits()
     }
 
-    /// Whether there was a client that had been waited for for longer than [`BUSY`], and for longer than `own`.
-    fn close_oldest(&self, own: Option<&AwaitedClient>, now: Instant) -> bool {
+    /// Whether there was a client that is stalled, and for longer than `own`.
+    fn end_most_stalled(&self, own: Option<&AwaitedClient>, now: Instant) -> bool {
         let mut all = lock(&self.awaited);
-        let Some(oldest) = all.by_number.first_entry() else { return false };
-        let (since, _) = oldest.get();
-        if own.is_some_and(|own| own.number == *oldest.key()) || now.saturating_duration_since(*since) < BUSY {
+        let longest = all.by_number.iter().min_by_key(|(_, awaited)| awaited.since);
+        let Some((&number, awaited)) = longest else { return false };
+        if own.is_some_and(|own| own.number == number) || now.saturating_duration_since(awaited.since) < STALLED {
             return false;
         }
-        let (_, client) = oldest.remove();
-        client.give_up();
+        if let Some(awaited) = all.by_number.remove(&number) {
+            awaited.what.end();
+        }
         true
     }
 }
@@ -178,54 +229,59 @@ fn lock(all: &Mutex<AwaitedClients>) -> MutexGuard<'_, AwaitedClients> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::server::connections::ConnectionLimiter;
 
     const MIB: usize = 1 << 20;
 
-    /// Clients that are waited for, each of a connection of its own, which holds a MiB until it is closed.
-    async fn waited_for(memory: &BodyMemory, limiter: &Arc<ConnectionLimiter>, count: u64) {
-        for number in 1..=count {
-            let place = limiter.seat(number).await;
-            let awaited = memory.awaits(&place.activity);
-            let taken = memory.take(MIB).unwrap();
+    /// Bodies that are waited for, each of which holds a MiB until it is ended.
+    fn stalled(memory: &Arc<BodyMemory>, count: usize) {
+        for _ in 0..count {
+            let (awaited, taken) = (memory.awaits_body(), memory.take(MIB).unwrap());
             tokio::spawn(async move {
-                place.activity.given_up().await;
+                awaited.ended().await;
                 drop((awaited, taken));
             });
         }
     }
 
+    fn left(memory: &BodyMemory) -> Vec<u64> {
+        lock(&memory.awaited).by_number.keys().copied().collect()
+    }
+
     #[tokio::test]
-    async fn clients_that_have_been_waited_for_longest_give_way_and_those_of_this_moment_do_not() {
-        let (memory, limiter) = (BodyMemory::new(4 * MIB), ConnectionLimiter::new(9));
-        waited_for(&memory, &limiter, 4).await;
-        assert!(matches!(memory.take_or_close(1, 1, None).await, Err(Unserved::Overloaded)), "they are about to send");
-        let seconds_later = Instant::now() + 2 * BUSY;
-        assert!(memory.close_oldest(None, seconds_later));
-        let left: Vec<u64> = lock(&memory.awaited).by_number.keys().copied().collect();
-        assert_eq!(left, [1, 2, 3]);
-        sleep(LOOK).await;
-        // The oldest does not give way to itself, nor does a younger one to it.
-        let own = AwaitedClient { number: 1, all: Arc::clone(&memory.awaited) };
-        assert!(!memory.close_oldest(Some(&own), seconds_later));
+    async fn who_has_done_nothing_for_longest_gives_way_and_who_goes_on_does_not() {
+        let memory = Arc::new(BodyMemory::new(4 * MIB));
+        stalled(&memory, 3);
+        let own = memory.awaits_body();
+        assert!(memory.take_making_room(2 * MIB, 2 * MIB, None).await.is_err(), "they may be about to send");
+        let later = Instant::now() + 2 * STALLED;
+        lock(&memory.awaited).by_number.get_mut(&1).unwrap().since = later;
+        assert!(memory.end_most_stalled(Some(&own), later));
+        assert_eq!(left(&memory), [1, 2, 3]);
+        assert!(memory.end_most_stalled(Some(&own), later));
+        assert_eq!(left(&memory), [1, 3]);
+        assert!(!memory.end_most_stalled(Some(&own), later), "it does not give way to itself");
+        own.goes_on();
         drop(own);
-        assert!(memory.close_oldest(None, seconds_later));
+        sleep(LOOK).await;
+        assert!(!memory.end_most_stalled(None, later), "the only one left goes on");
+        assert!(memory.take_making_room(2 * MIB, 2 * MIB, None).await.is_ok(), "what they held is there");
     }
 
     #[tokio::test]
     async fn a_part_of_the_memory_is_for_small_bodies() {
         let memory = BodyMemory::new(4 * MIB);
-        let large = memory.take_or_close(3 * MIB, 3 * MIB, None).await.unwrap();
-        assert!(memory.take_or_close(STEP, 2 * MIB, None).await.is_err());
-        assert!(memory.take_or_close(STEP, SMALL, None).await.is_ok());
+        let large = memory.take_making_room(3 * MIB, 3 * MIB, None).await.unwrap();
+        assert!(memory.take_making_room(STEP, 2 * MIB, None).await.is_err());
+        assert!(memory.take_making_room(STEP, SMALL, None).await.is_ok());
         drop(large);
-        assert!(memory.take_or_close(STEP, 2 * MIB, None).await.is_ok());
+        assert!(memory.take_making_room(STEP, 2 * MIB, None).await.is_ok());
     }
 
     #[tokio::test]
-    async fn what_is_larger_than_the_memory_closes_nobody_that_is_busy_and_ends() {
-        let (memory, limiter) = (BodyMemory::new(MIB), ConnectionLimiter::new(9));
-        waited_for(&memory, &limiter, 1).await;
-        assert!(memory.take_or_close(9 * MIB, 9 * MIB, None).await.is_err());
+    async fn what_is_larger_than_the_memory_is_refused_at_once() {
+        let memory = Arc::new(BodyMemory::new(MIB));
+        stalled(&memory, 1);
+        assert!(memory.take_making_room(9 * MIB, 9 * MIB, None).await.is_err());
+        assert_eq!(left(&memory), [0]);
     }
 }

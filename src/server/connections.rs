@@ -16,7 +16,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 /// A request that is younger is about to be answered. One that is older waits for its own body: deciding takes microseconds.
-pub const BUSY: Duration = Duration::from_secs(1);
+const BUSY: Duration = Duration::from_secs(1);
 
 /// How often a place is looked for while all are busy.
 const LOOK: Duration = Duration::from_millis(100);

@@ -119,8 +119,8 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
         }
     }
 
-    /// Answers any request that reaches the webhook port, on the connection of `client`.
-    pub async fn answer<B>(&self, request: Request<B>, client: Option<&Arc<Activity>>) -> Response<Full<Bytes>>
+    /// Answers any request that reaches the webhook port, on that connection.
+    pub async fn answer<B>(&self, request: Request<B>, connection: Option<&Arc<Activity>>) -> Response<Full<Bytes>>
     where
         B: Body<Data = Bytes> + Send + Unpin + 'static,
         B::Error: std::fmt::Display,
@@ -142,8 +142,8 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
         let _counted = Counted::up(&self.metrics.in_flight);
         let budget = budget(parts.uri.query(), self.limits.default_deadline);
         let time = Time { until: started + budget, in_all: budget };
-        let outcome = match self.serve(route, &parts, body, time, client).await {
-            Ok(mut answered) => match self.memory.reply(answered.take_body(), client).await {
+        let outcome = match self.serve(route, &parts, body, time).await {
+            Ok(mut answered) => match self.memory.reply(answered.take_body(), connection).await {
                 Ok(bytes) => Ok((answered, bytes)),
                 Err(unserved) => Err(Refusal { unserved, uid: answered.uid().map(str::to_owned) }),
             },
@@ -201,14 +201,7 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
         }
     }
 
-    async fn serve<B>(
-        &self,
-        route: &Route,
-        parts: &Parts,
-        mut body: B,
-        time: Time,
-        client: Option<&Arc<Activity>>,
-    ) -> Result<Answered, Refusal>
+    async fn serve<B>(&self, route: &Route, parts: &Parts, mut body: B, time: Time) -> Result<Answered, Refusal>
     where
         B: Body<Data = Bytes> + Send + Unpin + 'static,
         B::Error: std::fmt::Display,
@@ -218,7 +211,7 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
             return Err(unserved.into());
         }
         let deadline = time.until;
-        let reading = body::read(&mut body, self.limits.body, &self.memory, client);
+        let reading = body::read(&mut body, self.limits.body, &self.memory);
         let body = match timeout_at(deadline.into(), reading).await {
             Ok(Ok(whole)) => whole,
             Ok(Err(unserved)) => {

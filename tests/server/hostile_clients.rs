@@ -11,8 +11,8 @@ use crate::client::Client;
 use crate::hostile::{CHART, PODS, Server, small_review};
 use crate::hostile_conversions::conversions;
 
-/// As long as a request is taken for one that is about to be answered, and more.
-const STALLED: Duration = Duration::from_millis(1_500);
+/// Who does nothing for so long is stalled.
+const STALLED: Duration = Duration::from_millis(2_500);
 
 /// A client whose kernel takes little of a reply that nobody reads.
 async fn client(address: SocketAddr, ca: &str) -> Client {
