@@ -71,6 +71,7 @@ mod refusals;
 mod refusing_namespaces;
 mod replicas;
 mod resize;
+mod revisions;
 mod rollout;
 mod room;
 mod scaled_to_zero;
