@@ -73,6 +73,8 @@ mod replicas;
 mod resize;
 mod revisions;
 mod rollout;
+mod rollout_cases;
+mod rollout_strategies;
 mod room;
 mod scaled_to_zero;
 mod scrapers;
