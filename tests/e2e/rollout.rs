@@ -189,7 +189,12 @@ pub fn most<T>(count: impl Fn() -> usize + Sync, meanwhile: impl FnOnce() -> T) 
 }
 
 pub fn stage() -> (Cluster, Outrider) {
-    let cluster = Cluster::start_with(&Options { audit: true, ..Options::default() }).unwrap();
+    stage_with(&Options { audit: true, ..Options::default() })
+}
+
+/// The same in a cluster of this kind.
+pub fn stage_with(options: &Options) -> (Cluster, Outrider) {
+    let cluster = Cluster::start_with(options).unwrap();
     install(&cluster);
     let account = service_account(&cluster);
     may_register(&cluster);
@@ -198,8 +203,18 @@ pub fn stage() -> (Cluster, Outrider) {
     (cluster, outrider)
 }
 
+/// Whether an image of a native sidecar can change in place: kubelets before 1.32 do not restart it.
+pub fn restarts_native(cluster: &Cluster) -> bool {
+    cluster.minor_version() >= 32
+}
+
+/// Where its image cannot change in place, each form of a set has the same native sidecar.
 pub fn applied(cluster: &Cluster, manifest: &str) {
-    cluster.kubectl_ok(&["apply", "-n", "default", "-f", "-"], Some(manifest)).unwrap();
+    let mut manifest = manifest.to_owned();
+    if !restarts_native(cluster) {
+        manifest = manifest.replace("native:2", "native:1").replace("native:3", "native:1");
+    }
+    cluster.kubectl_ok(&["apply", "-n", "default", "-f", "-"], Some(&manifest)).unwrap();
 }
 
 pub fn wait_ready(cluster: &Cluster, set: &str) {
@@ -268,7 +283,8 @@ fn running_pods_follow_the_set_within_max_unavailable_and_the_status_says_how_fa
 fn all_run(cluster: &Cluster, app: &str, tag: &str) -> bool {
     pods(cluster, app).iter().all(|pod| {
         let images = images(pod);
-        images["proxy"] == format!("proxy:{tag}") && images["native"] == format!("native:{tag}")
+        let native = if restarts_native(cluster) { tag } else { "1" };
+        images["proxy"] == format!("proxy:{tag}") && images["native"] == format!("native:{native}")
     })
 }
 

@@ -54,6 +54,13 @@ pub fn too_many(kept: &[Kept], limit: usize, used: &BTreeSet<String>) -> Vec<Str
     go
 }
 
+/// Names of the revisions that would go if no pod used them, one by one, as there are more than `limit`: whichever becomes free first.
+pub fn kept_for_pods(kept: &[Kept], limit: usize, used: &BTreeSet<String>) -> BTreeSet<String> {
+    let newest = kept.iter().max_by_key(|revision| revision.number).filter(|_| kept.len() > limit.max(1));
+    let others = kept.iter().filter(|revision| newest.is_some_and(|newest| newest.number != revision.number));
+    others.map(|revision| revision.name.clone()).filter(|name| used.contains(name)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,6 +116,17 @@ mod tests {
         }
         assert_eq!(left(&used(8)), [1, 2, 3, 4, 5, 6, 7, 8, 14, 15]);
         assert_eq!(too_many(&fifteen, 0, &BTreeSet::new()).len(), 14, "the newest always stays");
+    }
+
+    #[test]
+    fn beyond_the_limit_any_revision_that_becomes_free_goes() {
+        let fifteen = kept(&(1..=15).map(|n| (n, i64::try_from(n).unwrap())).collect::<Vec<_>>());
+        let used = |n: usize| -> BTreeSet<String> { (1..=n).map(|n| format!("a-{n}")).collect() };
+        assert_eq!(kept_for_pods(&fifteen, 10, &used(14)), used(14));
+        assert_eq!(kept_for_pods(&fifteen, 10, &used(15)), used(14), "the newest stays in any case");
+        assert_eq!(kept_for_pods(&fifteen, 15, &used(15)), used(0), "there are no more than the limit");
+        // When the fourteenth becomes free, it is the one that goes, though it is not among the five oldest.
+        assert_eq!(too_many(&fifteen, 10, &used(13)), ["a-14"]);
     }
 
     #[test]

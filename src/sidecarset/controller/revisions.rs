@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::answers::{NoAnswer, in_time, said};
 use crate::field_managers::{SIDECARSET, patching, posting};
 use crate::names::APP;
-use crate::sidecarset::controller::history::{HistoryStep, Kept, step, too_many};
+use crate::sidecarset::controller::history::{HistoryStep, Kept, kept_for_pods, step, too_many};
 use crate::sidecarset::controller::locks::locked;
 use crate::watch::lenient::Lenient;
 use crate::watch::revision::RevisionResource;
@@ -68,7 +68,7 @@ struct Done {
 /// What they were made to be, and when.
 struct MadeSure {
     done: Done,
-    // Used revisions that are beyond the limit: when pods go on to others, these go.
+    // Used revisions, while there are more than the limit: each goes when pods go on to others.
     surplus_in_use: BTreeSet<String>,
     at: Instant,
 }
@@ -128,7 +128,7 @@ impl Revisions {
         Ok((newest, VERIFIED_AFTER))
     }
 
-    /// Gives the revisions beyond the limit that stay as pods use them.
+    /// Gives the revisions that stay as pods use them, if there are more than the limit.
     async fn bring(
         &self,
         record: &SetRecord,
@@ -174,8 +174,7 @@ impl Revisions {
                 Err(error) => return Err(error.into()),
             }
         }
-        let surplus = too_many(&kept, done.limit, &BTreeSet::new());
-        Ok(surplus.into_iter().filter(|name| used.contains(name)).collect())
+        Ok(kept_for_pods(&kept, done.limit, used))
     }
 
     fn namespace(&self) -> Option<String> {

@@ -32,6 +32,9 @@ pub struct Options {
     pub extra_apiserver_args: Vec<String>,
     /// Run the scheduler, and kwok with two nodes on which every pod becomes Ready.
     pub kwok: bool,
+    /// Have kwok also do what a kubelet does in a running pod: restart containers whose image changes, and report what resources they
+    /// have, without which the API server refuses every resize. Off for tests that play the kubelet themselves.
+    pub kwok_changes: bool,
     /// Address of a node that the caller makes: the API server can then be reached there and by its pods, and the scheduler
     /// runs also without kwok.
     pub node_address: Option<Ipv4Addr>,
@@ -46,6 +49,7 @@ impl Default for Options {
             feature_gates: Vec::new(),
             extra_apiserver_args: Vec::new(),
             kwok: true,
+            kwok_changes: false,
             node_address: None,
             controller_manager: true,
         }
@@ -142,7 +146,11 @@ impl Cluster {
         }
         if options.kwok {
             let kubeconfig = self.kubeconfig_for("kwok", &["system:masters"])?;
-            self.run("kwok", &arguments::kwok(&kubeconfig, self.tools.kwok_stages()))?;
+            let mut stages = self.tools.kwok_stages().to_vec();
+            if options.kwok_changes {
+                stages.push(manifests::write_kwok_changes(&self.dir)?);
+            }
+            self.run("kwok", &arguments::kwok(&kubeconfig, &stages))?;
             self.kubectl_ok(&["create", "-f", "-"], Some(&manifests::nodes()))?;
             let ready = "-o=jsonpath={.items[*].status.conditions[?(@.type=='Ready')].status}";
             self.wait_for_kubectl("the nodes to be Ready", &["get", "nodes", ready], "True True")?;

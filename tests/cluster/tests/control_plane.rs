@@ -104,3 +104,56 @@ fn a_component_that_ends_is_named_with_the_end_of_its_log() {
     assert!(text.starts_with("kube-apiserver ended by itself (exit status: 1)"), "{text}");
     assert!(text.contains("unknown flag: --no-such-flag"), "{text}");
 }
+
+const COMPANIONS: &str = "
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  nodeName: kwok-0
+  containers:
+  - {name: app, image: 'app:1'}
+  - {name: plain, image: 'plain:1', resources: {requests: {cpu: 100m}}}
+  initContainers:
+  - {name: setup, image: 'setup:1'}
+  - {name: native, image: 'native:1', restartPolicy: Always}
+";
+
+#[test]
+fn kwok_restarts_containers_whose_image_changes_and_takes_resizes() {
+    let cluster = Cluster::start_with(&Options { kwok_changes: true, ..Options::default() }).unwrap();
+    cluster.kubectl_ok(&["apply", "-f", "-"], Some(COMPANIONS)).unwrap();
+    let running = "{range .status.containerStatuses[*]}{.image} {.restartCount} {.ready} {.state.running.startedAt} {.containerID}{';'}{end}";
+    let native = "{range .status.initContainerStatuses[*]}{.image} {.restartCount} {.ready} {.state.running.startedAt}{';'}{end}";
+    let lines = |cluster: &Cluster| {
+        let printed =
+            cluster.kubectl_ok(&["get", "pod", "web", &format!("-o=jsonpath={running}{native}")], None).unwrap();
+        printed.split_terminator(';').map(str::to_owned).collect::<Vec<_>>()
+    };
+    cluster.kubectl_ok(&["wait", "--for=condition=Ready", "pod/web", "--timeout=60s"], None).unwrap();
+    let before = lines(&cluster);
+
+    let images = r#"{"spec": {"containers": [{"name": "plain", "image": "plain:2"}], "initContainers": [{"name": "native", "image": "native:2"}]}}"#;
+    cluster.kubectl_ok(&["patch", "pod", "web", "--patch", images], None).unwrap();
+    let restarts = [
+        "get",
+        "pod",
+        "web",
+        "-o=jsonpath={.status.containerStatuses[*].restartCount} {.status.initContainerStatuses[*].restartCount} {.status.conditions[?(@.type=='Ready')].status}",
+    ];
+    cluster.wait_for_kubectl("both to be restarted", &restarts, "0 1 0 1 True").unwrap();
+    let after = lines(&cluster);
+    assert_eq!((&after[0], &after[2]), (&before[0], &before[2]), "{after:#?}");
+    assert!(after[1].starts_with("plain:2 1 true 2") && after[1].contains("kwok://"), "{after:#?}");
+    assert!(after[3].starts_with("native:2 1 true 2"), "{after:#?}");
+
+    // Before, the API server has no resizes.
+    if cluster.minor_version() >= 33 {
+        let resources = ["get", "pod", "web", "-o=jsonpath={.status.containerStatuses[*].resources}"];
+        cluster.wait_for_kubectl("its resources", &resources, r#"{} {"requests":{"cpu":"100m"}}"#).unwrap();
+        let resize = r#"{"spec": {"containers": [{"name": "plain", "resources": {"requests": {"cpu": "200m"}}}]}}"#;
+        cluster.kubectl_ok(&["patch", "pod", "web", "--subresource=resize", "--patch", resize], None).unwrap();
+        cluster.wait_for_kubectl("the resize", &resources, r#"{} {"requests":{"cpu":"200m"}}"#).unwrap();
+        assert_eq!(lines(&cluster), after, "nothing restarts");
+    }
+}

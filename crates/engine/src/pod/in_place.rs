@@ -26,6 +26,10 @@ use crate::snapshot::Snapshot;
 /// What rollouts write down of a pod that they change: what its containers were before. A new pod has none.
 pub const STATE_ANNOTATION: &str = "outrider.dev/sidecarset-inplace-update-state";
 
+/// Before this minor version a kubelet does not restart a native sidecar whose image changes: nothing would come of the change, and the
+/// rollout would wait for ever. Nodes may be older than the API server, which is all that is known here.
+const RESTARTS_NATIVE_SIDECARS: u32 = 32;
+
 /// What has to change in a pod so that it carries the current form of a set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InPlace {
@@ -82,7 +86,8 @@ pub fn in_place(pod: &Value, namespace: &str, set: &str, snapshot: &Snapshot) ->
     // What the set has for this pod may depend on the pod.
     let change = with_set(pod, namespace, set, snapshot, |injection, compiled| {
         if injection.carried().has(&compiled.name) {
-            return containers_of(pod, compiled, &injection, snapshot.resizes_pods).map(Some);
+            let change = containers_of(pod, compiled, &injection, snapshot.resizes_pods)?;
+            return without_effect(&change, snapshot.minor_version).map_or(Ok(Some(change)), Err);
         } else if compiled.may_opt_out && injection.carried().is_by_openkruise(&compiled.name) {
             // Of a must anybody could write it to keep the set as it is: as at admission, it counts for nothing.
             return Ok(None);
@@ -238,6 +243,13 @@ fn containers_of(
         }
     }
     Ok(change)
+}
+
+/// Why a kubelet as old as the API server would not carry out the change.
+fn without_effect(change: &Change, minor_version: Option<u32>) -> Option<String> {
+    let minor = minor_version.filter(|minor| *minor < RESTARTS_NATIVE_SIDECARS)?;
+    let native = change.images.iter().find(|new| new.list == List::InitContainers.field())?;
+    Some(format!("Kubernetes 1.{minor} does not restart the native sidecar {:?} for another image", native.container))
 }
 
 fn container<'v>(pod: &'v Value, list: List, name: &str) -> Option<&'v Value> {

@@ -66,6 +66,45 @@ fn an_image_of_a_plain_and_of_a_native_sidecar_changes_in_place_and_so_does_the_
     }
 }
 
+/// Its kubelets leave the container as it is, and the rollout would wait for it.
+#[test]
+fn an_image_of_a_native_sidecar_waits_for_a_new_pod_before_kubernetes_1_32() {
+    let native = |image: &str| json!({"containers": null, "initContainers": [{"name": "log", "image": image, "restartPolicy": "Always"}]});
+    let pair = |image: &str| {
+        let mut pair = native(image);
+        pair["initContainers"][0]["upgradeStrategy"] =
+            json!({"upgradeType": "HotUpgrade", "hotUpgradeEmptyImage": "empty:1"});
+        pair
+    };
+    let plain = |image: &str| containers(json!({"image": image}));
+    let on = |minor: Option<u32>, before: Value, after: Value| {
+        let in_cluster = |spec: Value| {
+            let cluster = Cluster::from_objects(&[set("log", spec)]);
+            if let Some(minor) = minor { cluster.on(minor) } else { cluster }
+        };
+        let pod = in_cluster(before).mutate(&pod(json!({}))).pod;
+        in_place(&pod, NAMESPACE, "log", &in_cluster(after).snapshot).unwrap()
+    };
+    for (minor, name, before, after) in
+        [(31, "log", native("log:1"), native("log:2")), (30, "log-2", pair("log:1"), pair("log:2"))]
+    {
+        let why = format!("Kubernetes 1.{minor} does not restart the native sidecar {name:?} for another image");
+        assert_eq!(on(Some(minor), before, after), InPlace::NewPodOnly(why));
+    }
+    for (minor, before, after) in [
+        (Some(32), native("log:1"), native("log:2")),
+        (Some(32), pair("log:1"), pair("log:2")),
+        (None, native("log:1"), native("log:2")),
+        (Some(31), plain("log:1"), plain("log:2")),
+    ] {
+        let found = on(minor, before, after);
+        let InPlace::Change(change) = found else { panic!("{found:?}") };
+        assert_eq!(change.images.len(), 1, "{minor:?}");
+    }
+    let same = on(Some(31), native("log:1"), native("log:1"));
+    assert_eq!(same, InPlace::Change(Change::default()), "there is nothing to change");
+}
+
 #[test]
 fn what_only_a_new_pod_can_take_is_named() {
     let two = json!({"containers": [{"name": "log", "image": "log:1"}, {"name": "more", "image": "more:1"}]});
