@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cluster::{Cluster, Options};
+use cluster::{Cluster, Options, POD_CHANGES};
 use serde_json::Value;
 
 use crate::process::{Outrider, eventually};
@@ -40,7 +40,7 @@ const RESIZES: u32 = 33;
 
 /// `OpenKruise`'s cases, on a cluster whose nodes do what a kubelet does when a pod changes.
 fn kwok_stage() -> (Cluster, Outrider) {
-    stage_with(&Options { kwok_changes: true, ..Options::default() })
+    stage_with(&Options { kwok_stages: vec![POD_CHANGES.into()], ..Options::default() })
 }
 
 /// What a form requests.

@@ -21,6 +21,10 @@ mod waiting;
 use arguments::{Files, Ports};
 use waiting::listening;
 
+/// Stages by which kwok also does what a kubelet does in a running pod: it restarts containers whose image changes, and reports the resources
+/// that they have, without which the API server refuses every resize. Not for tests that play the kubelet themselves.
+pub const POD_CHANGES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/stages/pod-changes.yaml");
+
 /// What kind of cluster to start. The default is a whole one.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -32,9 +36,8 @@ pub struct Options {
     pub extra_apiserver_args: Vec<String>,
     /// Run the scheduler, and kwok with two nodes on which every pod becomes Ready.
     pub kwok: bool,
-    /// Have kwok also do what a kubelet does in a running pod: restart containers whose image changes, and report what resources they
-    /// have, without which the API server refuses every resize. Off for tests that play the kubelet themselves.
-    pub kwok_changes: bool,
+    /// Files with more stages for kwok, such as [`POD_CHANGES`].
+    pub kwok_stages: Vec<PathBuf>,
     /// Address of a node that the caller makes: the API server can then be reached there and by its pods, and the scheduler
     /// runs also without kwok.
     pub node_address: Option<Ipv4Addr>,
@@ -49,7 +52,7 @@ impl Default for Options {
             feature_gates: Vec::new(),
             extra_apiserver_args: Vec::new(),
             kwok: true,
-            kwok_changes: false,
+            kwok_stages: Vec::new(),
             node_address: None,
             controller_manager: true,
         }
@@ -146,10 +149,7 @@ impl Cluster {
         }
         if options.kwok {
             let kubeconfig = self.kubeconfig_for("kwok", &["system:masters"])?;
-            let mut stages = self.tools.kwok_stages().to_vec();
-            if options.kwok_changes {
-                stages.push(manifests::write_kwok_changes(&self.dir)?);
-            }
+            let stages = [self.tools.kwok_stages(), &options.kwok_stages].concat();
             self.run("kwok", &arguments::kwok(&kubeconfig, &stages))?;
             self.kubectl_ok(&["create", "-f", "-"], Some(&manifests::nodes()))?;
             let ready = "-o=jsonpath={.items[*].status.conditions[?(@.type=='Ready')].status}";

@@ -28,7 +28,7 @@ mod tools;
 
 pub use certificates::Credentials;
 pub use component::SUPERVISOR;
-pub use control_plane::{Cluster, Options};
+pub use control_plane::{Cluster, Options, POD_CHANGES};
 pub use error::Error;
 pub use kubectl::Output;
 pub use memory_group::MemoryGroup;

@@ -1,7 +1,7 @@
 //! The cluster does what tests rely on.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use cluster::{Cluster, Error, Options};
+use cluster::{Cluster, Error, Options, POD_CHANGES};
 
 const WEB: &str = "
 apiVersion: apps/v1
@@ -121,7 +121,8 @@ spec:
 
 #[test]
 fn kwok_restarts_containers_whose_image_changes_and_takes_resizes() {
-    let cluster = Cluster::start_with(&Options { kwok_changes: true, ..Options::default() }).unwrap();
+    let cluster =
+        Cluster::start_with(&Options { kwok_stages: vec![POD_CHANGES.into()], ..Options::default() }).unwrap();
     cluster.kubectl_ok(&["apply", "-f", "-"], Some(COMPANIONS)).unwrap();
     let running = "{range .status.containerStatuses[*]}{.image} {.restartCount} {.ready} {.state.running.startedAt} {.containerID}{';'}{end}";
     let native = "{range .status.initContainerStatuses[*]}{.image} {.restartCount} {.ready} {.state.running.startedAt}{';'}{end}";

@@ -1,5 +1,5 @@
 //! The program of the test's pods. Without arguments it waits for ever, as a pod's sandbox must; `serve PORT` answers HTTP
-//! requests; `sleep SECONDS` ends well after that time.
+//! requests with the release of its image; `sleep SECONDS` ends well after that time.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -19,11 +19,13 @@ fn main() {
 }
 
 fn serve(port: u16) {
-    println!("serving on port {port}");
+    let release = std::env::var("RELEASE").expect("the image names its release");
+    let reply = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{release}", release.len());
+    println!("serving release {release} on port {port}");
     for stream in TcpListener::bind(("0.0.0.0", port)).expect("a free port").incoming() {
         let mut stream = stream.expect("a connection");
         // One read holds a probe's request; the reply may come too late for who has gone.
         let _ = stream.read(&mut [0; 4096]);
-        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\nok\n");
+        let _ = stream.write_all(reply.as_bytes());
     }
 }

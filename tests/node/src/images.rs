@@ -7,6 +7,9 @@ use std::process::Command;
 /// The image of all pods that are not Outrider's: it waits, serves or ends, as its arguments say, and is the sandbox too.
 pub const APP: &str = "localhost/app:1";
 
+/// The same program in the next release of its image: another image, not another name for it.
+pub const NEXT_APP: &str = "localhost/app:2";
+
 /// An image in a file, as `docker save` writes it.
 #[derive(Clone, Debug)]
 pub struct Image(PathBuf);
@@ -21,18 +24,25 @@ impl Image {
         Self(PathBuf::from(file.expect("OUTRIDER_IMAGE names the image: use `make test-node`, which builds it")))
     }
 
-    /// [`APP`], built in `dir`.
+    /// [`APP`] and [`NEXT_APP`], built in `dir`.
     ///
     /// # Panics
-    /// If it cannot be built.
-    pub(crate) fn app(dir: &Path) -> Self {
+    /// If one cannot be built.
+    pub(crate) fn apps(dir: &Path) -> [Self; 2] {
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/app/app.rs");
         fs::create_dir_all(dir).unwrap_or_else(|error| panic!("cannot create {}: {error}", dir.display()));
-        let (program, dockerfile, archive) = (dir.join("app"), dir.join("Dockerfile"), dir.join("app.tar"));
+        let program = dir.join("app");
         run(Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
             .args(["--edition=2024", "-Copt-level=1", "-Ctarget-feature=+crt-static", "-Cstrip=symbols", source, "-o"])
             .arg(&program));
-        let text = "FROM scratch\nCOPY app /app\nUSER 65532:65532\nENTRYPOINT [\"/app\"]\n";
+        [(APP, "1"), (NEXT_APP, "2")].map(|(name, release)| Self::release(dir, name, release))
+    }
+
+    /// One release of the program in `dir`.
+    fn release(dir: &Path, name: &str, release: &str) -> Self {
+        let (dockerfile, archive) = (dir.join("Dockerfile"), dir.join(format!("app-{release}.tar")));
+        let text =
+            format!("FROM scratch\nCOPY app /app\nENV RELEASE={release}\nUSER 65532:65532\nENTRYPOINT [\"/app\"]\n");
         fs::write(&dockerfile, text).unwrap_or_else(|error| panic!("cannot write {}: {error}", dockerfile.display()));
         let buildah = || {
             let mut command = Command::new("buildah");
@@ -40,8 +50,11 @@ impl Image {
             command.arg("--runroot").arg(dir.join("storage-run"));
             command
         };
-        run(buildah().args(["bud", "--quiet", "--isolation=chroot", "--tag", APP, "--file"]).arg(&dockerfile).arg(dir));
-        run(buildah().args(["push", "--quiet", APP]).arg(format!("docker-archive:{}:{APP}", archive.display())));
+        run(buildah()
+            .args(["bud", "--quiet", "--isolation=chroot", "--tag", name, "--file"])
+            .arg(&dockerfile)
+            .arg(dir));
+        run(buildah().args(["push", "--quiet", name]).arg(format!("docker-archive:{}:{name}", archive.display())));
         Self(archive)
     }
 

@@ -17,7 +17,7 @@ mod node;
 mod settings;
 mod visit;
 
-pub use images::{APP, Image};
+pub use images::{APP, Image, NEXT_APP};
 pub use isolation::{isolated, isolated_program};
 pub use node::Node;
 pub use visit::Visit;

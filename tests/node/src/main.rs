@@ -6,7 +6,7 @@ use std::env;
 use std::process::ExitCode;
 use std::thread;
 
-use node::{APP, Image, Node, Visit, isolated_program};
+use node::{APP, Image, NEXT_APP, Node, Visit, isolated_program};
 
 const HELP: &str = "\
 A real Kubernetes node on this machine, with the Outrider image of the variable
@@ -48,7 +48,8 @@ beside it, and runs a command if given one:
   {script} helm install outrider charts/outrider --namespace outrider-system \\
     --create-namespace --atomic --no-hooks --set image.repository=localhost/outrider,image.tag=test
 
-It pulls nothing. On it are localhost/outrider:test and {APP}, which waits, or serves with `args: [serve, \"8080\"]`.
+It pulls nothing. On it are localhost/outrider:test and {APP}, which waits, or serves with `args: [serve, \"8080\"]`;
+{NEXT_APP} is the same program in another image.
 Others come from a file that `docker save` wrote:
 
   {script} ctr images import --local --snapshotter native FILE

@@ -29,8 +29,8 @@ impl Node {
         let mut cluster = Cluster::start_with(&options).unwrap_or_else(|error| panic!("{error}"));
         let dir = cluster.dir().to_owned();
         let socket = containerd(&mut cluster, &dir);
-        let app = Image::app(&dir.join("app"));
-        for image in images.iter().chain([&app]) {
+        let apps = Image::apps(&dir.join("app"));
+        for image in images.iter().chain(&apps) {
             import(&cluster, &socket, image);
         }
         kubelet(&mut cluster, &dir, &socket);

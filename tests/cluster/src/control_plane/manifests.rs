@@ -1,10 +1,5 @@
 //! Objects and files that the cluster starts with.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-
-use crate::Error;
-
 /// The two nodes that kwok plays the kubelet of.
 pub(super) fn nodes() -> String {
     ["kwok-0", "kwok-1"].map(node).join("---\n")
@@ -42,13 +37,3 @@ omitStages: [RequestReceived]
 rules:
 - level: Metadata
 ";
-
-/// Stages of pods whose images or resources change: kwok has none.
-const KWOK_CHANGES: &str = include_str!("../../stages/pod-changes.yaml");
-
-/// Writes them into the cluster's directory, and gives the file.
-pub(super) fn write_kwok_changes(dir: &Path) -> Result<PathBuf, Error> {
-    let path = dir.join("pod-changes.yaml");
-    fs::write(&path, KWOK_CHANGES).map_err(|e| Error::io("write", &path, e))?;
-    Ok(path)
-}

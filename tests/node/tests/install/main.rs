@@ -7,12 +7,14 @@ mod creates;
 mod kustomize;
 mod plugins;
 mod release;
+mod rollout;
 mod scaled_to_zero;
 mod serving;
 mod workloads;
 
 use node::{Image, Node, isolated};
 use release::Release;
+use rollout::Rollout;
 use workloads::step;
 
 /// What people do with it once it is installed; no create fails while it is changed.
@@ -23,7 +25,10 @@ fn used_while(node: &Node, change: impl FnOnce()) {
         change();
         plugins::come_and_go(node);
     });
+    // The kubelet restarts containers while the Job runs.
+    let rollout = Rollout::start(node);
     workloads::job_completes_beside_a_native_sidecar(node);
+    rollout.complete();
     serving::show_memory();
 }
 

@@ -82,9 +82,11 @@ pub fn kubectl(node: &Node, args: &[&str]) -> String {
 }
 
 /// The node reaches pods by their addresses.
-fn get(address: &str, port: u16, path: &str) -> std::io::Result<String> {
+pub fn get(address: &str, port: u16, path: &str) -> std::io::Result<String> {
     let mut stream = TcpStream::connect((address, port))?;
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
+    // In one write: the program of the test's pods reads once, and a connection that is closed with something unread is reset.
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes())?;
     let mut text = String::new();
     stream.read_to_string(&mut text)?;
     Ok(text)

@@ -5,7 +5,7 @@ use std::time::Instant;
 use node::{APP, Node};
 
 /// Where they run.
-const NAMESPACE: &str = "shop";
+pub const NAMESPACE: &str = "shop";
 
 /// What the restricted level asks of a container.
 const SECURITY: &str = "{allowPrivilegeEscalation: false, runAsNonRoot: true, capabilities: {drop: [ALL]}, \
@@ -19,22 +19,28 @@ pub fn step<T>(what: &str, run: impl FnOnce() -> T) -> T {
     result
 }
 
+/// The containers that the set for web servers gives them: a plain one and a native sidecar, each with the port that it serves on.
+pub const COMPANIONS: [(&str, u16); 2] = [("companion", 9000), ("native", 9001)];
+
 /// A set for web servers, and one with a native sidecar for batch jobs.
 pub fn apply_sets(node: &Node) {
-    let container = |port: u16| {
+    let [plain, native] = COMPANIONS.map(|(name, port)| {
         format!(
-            "{{name: companion, image: '{APP}', args: [serve, '{port}'], securityContext: {SECURITY}, \
-             readinessProbe: {{tcpSocket: {{port: {port}}}, periodSeconds: 1}}}}"
+            "name: {name}, image: '{APP}', args: [serve, '{port}'], securityContext: {SECURITY}, \
+             readinessProbe: {{tcpSocket: {{port: {port}}}, periodSeconds: 1}}"
         )
-    };
+    });
     let sets = format!(
         "apiVersion: apps.outrider.dev/v1alpha1
 kind: SidecarSet
 metadata: {{name: web}}
 spec:
   selector: {{matchLabels: {{app: web}}}}
+  updateStrategy: {{maxUnavailable: 2}}
   containers:
-  - {web}
+  - {{{plain}}}
+  initContainers:
+  - {{{native}, restartPolicy: Always}}
 ---
 apiVersion: apps.outrider.dev/v1alpha1
 kind: SidecarSet
@@ -49,8 +55,7 @@ kind: Namespace
 metadata:
   name: {NAMESPACE}
   labels: {{pod-security.kubernetes.io/enforce: restricted}}
-",
-        web = container(9000),
+"
     );
     // A pod is Ready up to a second before kube-proxy leads anybody to it (--min-sync-period).
     let applied = || {
