@@ -25,7 +25,7 @@ reasons! {
     INJECTED = Reason::new("Injected") => "The set's containers were added to the pod.",
     ALREADY_INJECTED = Reason::new("AlreadyInjected") => "The pod already carries the set; nothing was missing.",
     INJECTED_BY_OPENKRUISE = Reason::new("InjectedByOpenKruise") => "The pod was injected by OpenKruise with a set of the same name.",
-    NO_MATCH = Reason::new("NoMatch") => "No set selects the pod.",
+    NO_MATCH = Reason::new("NoMatch") => "No set selects the pod; of other requests: nothing of Outrider concerns the object.",
     OPTED_OUT = Reason::new("OptedOut") => "The pod opted out by its annotation.",
     NAMESPACE_EXCLUDED = Reason::new("NamespaceExcluded") => "The namespace is excluded from injection.",
     NAMESPACE_UNKNOWN = Reason::new("NamespaceUnknown") => "The labels of the namespace are not known yet.",

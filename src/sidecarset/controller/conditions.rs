@@ -162,6 +162,11 @@ fn degraded(found: &Found<'_>) -> Statement {
         reasons.push("PodsFailing");
         texts.push(format!("{pods} pods could not be changed, {} first: {}.", named(first), shortened(why)));
     }
+    if let (pods @ 1.., Some((first, why))) = found.memory.not_ended() {
+        reasons.push("PodsFailing");
+        let what = format!("The hot upgrade of {pods} pods cannot be ended");
+        texts.push(format!("{what}, {} first: {}. Both containers of the pair run on.", named(first), shortened(why)));
+    }
     if let (pods @ 1.., Some(first)) = found.memory.overdue() {
         reasons.push("PodsFailing");
         let minutes = OVERDUE_AFTER.as_secs() / 60;
@@ -339,6 +344,20 @@ mod tests {
             "Degraded=True PodsUninjected: 2 selected pods lack the set, default/p first. Pods that run already are never injected: \
              create them anew. 1 pods cannot take the current form while they run, default/p first (container \"a\" differs in env). \
              Create them anew."
+        );
+    }
+
+    #[test]
+    fn a_hot_upgrade_that_cannot_be_ended_degrades_the_set() {
+        let (mut memory, knowledge) = (Memory::default(), Knowledge::All(1));
+        let key = PodKey::of(&pod("p", "web", &[], true));
+        for _ in 0..2 {
+            memory.note_hand_over(&key, 1, Some("denied by a webhook".to_owned()));
+        }
+        assert_eq!(
+            texts(&found(&memory, &knowledge))[3],
+            "Degraded=True PodsFailing: The hot upgrade of 1 pods cannot be ended, default/p first: denied by a webhook. Both containers \
+             of the pair run on."
         );
     }
 

@@ -14,6 +14,7 @@ use serde::Deserialize as _;
 
 use crate::field_managers::{SIDECARSET, patching};
 use crate::sidecarset::controller::change::{PodChanger, PodOutcome, in_time};
+use crate::sidecarset::controller::locks::locked;
 use crate::sidecarset::controller::members::Member;
 use crate::sidecarset::controller::pod_patch::patch;
 use crate::sidecarset::controller::record::PodRecord;
@@ -33,12 +34,14 @@ impl Rollouts {
         strategy: &Strategy,
         is_current: impl Fn() -> bool,
     ) -> Option<Duration> {
+        let (set, memory) = (rollout.set, self.memory(&rollout.set.name));
         if strategy.not_update || strategy.paused {
+            locked(&memory).prune_hand_overs(&[]);
             return None;
         }
-        let set = rollout.set;
-        let due: Vec<&Member> =
-            rollout.members.carrying.iter().filter(|(_, pod)| is_due(set, pod)).take(MOST).collect();
+        let mut due: Vec<&Member> = rollout.members.carrying.iter().filter(|(_, pod)| is_due(set, pod)).collect();
+        locked(&memory).prune_hand_overs(&due);
+        due.truncate(MOST);
         let mut again = (due.len() == MOST).then_some(Duration::ZERO);
         for batch in due.chunks(AT_ONCE) {
             if !is_current() {
@@ -46,10 +49,10 @@ impl Rollouts {
             }
             let all: Vec<_> = batch
                 .iter()
-                .map(|member| async move { (&member.0, self.changer.hand_over(set, member, rollout.snapshot).await) })
+                .map(|member| async move { (member, self.changer.hand_over(set, member, rollout.snapshot).await) })
                 .collect();
             let mut all = futures::stream::iter(all).buffer_unordered(AT_ONCE);
-            while let Some((key, outcome)) = all.next().await {
+            while let Some(((key, pod), outcome)) = all.next().await {
                 let (namespace, name) = (&*key.namespace, &*key.name);
                 tracing::debug!(namespace, name, ?outcome, "Pod in the middle of a hot upgrade");
                 if let PodOutcome::Failed(why) = &outcome {
@@ -57,6 +60,12 @@ impl Rollouts {
                 }
                 if matches!(outcome, PodOutcome::Failed(_) | PodOutcome::Stale) {
                     again = again.or(Some(PAUSE));
+                }
+                match outcome {
+                    PodOutcome::Failed(why) => locked(&memory).note_hand_over(key, pod.facts.uid, Some(why)),
+                    // Another client writes it at the same time.
+                    PodOutcome::Stale => {}
+                    _ => locked(&memory).note_hand_over(key, pod.facts.uid, None),
                 }
             }
         }

@@ -85,7 +85,7 @@ async fn written(set: &Arc<CompiledSet>, watched: &Value, stored: Value) -> (Vec
     let snapshot = Snapshot { sets: Arc::new(SetIndex::build([Arc::clone(set)])), ..Snapshot::default() };
     let members = Members::of(set, &mut locked(&pods), &snapshot);
     assert_eq!(members.carrying.len(), 1);
-    let rollouts = Rollouts::new(client.clone(), client, pods);
+    let rollouts = Rollouts::new(client.clone(), client, pods, Arc::default());
     let strategy = rollouts.strategy(set);
     let rollout = Rollout { set, members: &members, snapshot: &snapshot, new_pods_lack_it: None };
     let again = rollouts.hand_over(rollout, &strategy, || true).await;
@@ -144,6 +144,45 @@ async fn a_pod_that_says_wrongly_that_it_is_in_the_middle_is_corrected() {
     let annotations = patch["metadata"]["annotations"].as_object().unwrap();
     assert_eq!((annotations.len(), patch.get("spec")), (1, None));
     assert!(!annotations[IN_PLACE_STATE].as_str().unwrap().contains("handOver"));
+}
+
+/// As other writes that the API server refuses: after the second time, the condition of the set names the pod and the reason.
+#[tokio::test]
+async fn a_hand_over_that_the_api_server_refuses_is_reported() {
+    let set = set("c:2", json!({}));
+    let pod = middle(&set, true);
+    let stored = pod.clone();
+    let is_refused = Arc::new(Mutex::new(true));
+    let refuses = Arc::clone(&is_refused);
+    let service = tower::service_fn(move |request: Request<kube::client::Body>| {
+        let refusal = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "admission webhook \"x\" denied the request", "reason": "Forbidden", "code": 403});
+        let is_refused = request.method() == Method::PATCH && *locked(&refuses);
+        let (code, body) = if is_refused { (403, refusal) } else { (200, stored.clone()) };
+        async move {
+            let mut response = Response::new(http_body_util::Full::new(bytes::Bytes::from(body.to_string())));
+            *response.status_mut() = http::StatusCode::from_u16(code).unwrap();
+            Ok::<_, std::convert::Infallible>(response)
+        }
+    });
+    let client = Client::new(service, "default");
+    let pods = Arc::new(Mutex::new(PodIndex::default()));
+    locked(&pods).sets_are(&wanted(&["a"]).sets);
+    let watched: WatchedPod = serde_json::from_value(pod).unwrap();
+    locked(&pods).update(&PodKey::of(&watched), PodRecord::of(&watched, &wanted(&["a"])));
+    let snapshot = Snapshot { sets: Arc::new(SetIndex::build([Arc::clone(&set)])), ..Snapshot::default() };
+    let members = Members::of(&set, &mut locked(&pods), &snapshot);
+    let rollouts = Rollouts::new(client.clone(), client, pods, Arc::default());
+    let strategy = rollouts.strategy(&set);
+    let rollout = Rollout { set: &set, members: &members, snapshot: &snapshot, new_pods_lack_it: None };
+    let memory = rollouts.memory("a");
+    let said = || locked(&memory).not_ended().1.map(|(key, why)| format!("{}: {why}", key.name));
+    rollouts.hand_over(rollout, &strategy, || true).await;
+    assert_eq!(said(), None, "it may be a conflict with another writer");
+    assert_eq!(rollouts.hand_over(rollout, &strategy, || true).await, Some(PAUSE));
+    assert!(said().is_some_and(|said| said.contains("p: ") && said.contains("webhook \"x\" denied")), "{:?}", said());
+    *locked(&is_refused) = false;
+    rollouts.hand_over(rollout, &strategy, || true).await;
+    assert_eq!((said(), locked(&memory).not_ended().0), (None, 0));
 }
 
 /// The set gets another image for another container meanwhile: what was begun still has to be seen as begun.

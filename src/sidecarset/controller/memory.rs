@@ -1,7 +1,7 @@
 //! What the controller remembers of pods that it has touched, or tried to, until the watch shows it. It is lost with the leader: the
 //! next one finds out again.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -31,6 +31,16 @@ pub struct Memory {
     touched: HashMap<PodKey, Touched>,
     // Pods that are to be evicted in turn, or are evicted already, or whose workloads are barred.
     evictable: HashSet<PodKey>,
+    // Pods whose hot upgrade cannot be ended. They count as updated.
+    in_the_middle: BTreeMap<PodKey, NotEnded>,
+}
+
+/// That the hot upgrade of a pod could not be ended.
+#[derive(Debug)]
+struct NotEnded {
+    uid: u64,
+    times: u32,
+    why: String,
 }
 
 /// A pod that a rollout took down.
@@ -146,6 +156,24 @@ impl Memory {
         let pause = pause.max(at_least).min(LONGEST_PAUSE);
         let times = before.saturating_add(1);
         remembered.failure = Some(Failure { until: now + pause, times, why, is_blocked });
+    }
+
+    /// Remembers why the hot upgrade of a pod could not be ended, or that it could.
+    pub fn note_hand_over(&mut self, key: &PodKey, uid: u64, failure: Option<String>) {
+        let Some(why) = failure else {
+            self.in_the_middle.remove(key);
+            return;
+        };
+        let before = self.in_the_middle.get(key).filter(|before| before.uid == uid).map_or(0, |before| before.times);
+        self.in_the_middle.insert(key.clone(), NotEnded { uid, times: before.saturating_add(1), why });
+    }
+
+    /// Forgets hot upgrades of pods that are not in the middle of one any more.
+    pub fn prune_hand_overs(&mut self, due: &[&Member]) {
+        if !self.in_the_middle.is_empty() {
+            let due: HashMap<&PodKey, u64> = due.iter().map(|(key, pod)| (key, pod.facts.uid)).collect();
+            self.in_the_middle.retain(|key, found| due.get(key) == Some(&found.uid));
+        }
     }
 
     /// Remembers that a pod was not what the watch had shown, which is no failure: it is planned again after a moment.
@@ -310,6 +338,13 @@ impl Memory {
             Some(Failure { times, why, is_blocked: false, .. }) if *times > 1 => Some(why),
             _ => None,
         })
+    }
+
+    /// The same of pods whose hot upgrade could not be ended.
+    pub fn not_ended(&self) -> (usize, Option<(&PodKey, &str)>) {
+        // As with other failures.
+        let failed = || self.in_the_middle.iter().filter(|(_, found)| found.times > 1);
+        (failed().count(), failed().map(|(key, found)| (key, found.why.as_str())).next())
     }
 
     /// The same of pods that may not be evicted at this time.

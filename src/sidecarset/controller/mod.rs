@@ -144,7 +144,7 @@ async fn run(context: Context) {
             pods: Arc::clone(&pods),
             coverage,
             queue: queue.clone(),
-            rollouts: Rollouts::new(client.clone(), client_without_retries, Arc::clone(&pods)),
+            rollouts: Rollouts::new(client.clone(), client_without_retries, Arc::clone(&pods), Arc::clone(&refusals)),
             revisions: Revisions::new(client.clone(), &own.namespace),
             replicas: Replicas::new(client.clone(), own),
             backoff: Backoff::default(),

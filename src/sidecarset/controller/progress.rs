@@ -116,6 +116,10 @@ fn evictions(waits: &EvictionsWait, found: &Found<'_>, so_far: &str) -> (&'stati
             let why = "the service account may not evict pods (create pods/eviction), which the chart's value rollouts.evict allows";
             ("False", "EvictionForbidden", format!("{so_far}; {why}: {}", shortened(said)))
         }
+        EvictionsWait::Refused(why) => {
+            let what = "no pod is evicted in namespaces that refuse new pods with the set";
+            ("False", "NewPodsRefused", format!("{so_far}; {what}: {}.", shortened(why).trim_end_matches('.')))
+        }
     }
 }
 
@@ -214,6 +218,13 @@ mod tests {
                 format!(
                     "False EvictionForbidden: {so_far}; the service account may not evict pods (create pods/eviction), which the \
                      chart's value rollouts.evict allows: no"
+                ),
+            ),
+            (
+                Waits::Evictions(EvictionsWait::Refused("ResourceQuota q of namespace shop: full".to_owned())),
+                format!(
+                    "False NewPodsRefused: {so_far}; no pod is evicted in namespaces that refuse new pods with the set: ResourceQuota q \
+                     of namespace shop: full."
                 ),
             ),
         ] {

@@ -15,8 +15,8 @@ use crate::controller::queue::{Queue, add_all};
 use crate::sidecarset::controller::limits_watch::{LimitsWatch, Read};
 use crate::sidecarset::controller::locks::locked;
 use crate::watch::read_model::{ReadModel, until};
-use engine::findings::namespace_limits::NamespaceLimits;
-use engine::findings::{Refused, refused};
+use engine::findings::namespace_limits::{NamespaceLimits, Room};
+use engine::findings::{Refused, Search, refused};
 use engine::sidecarset::compiled::CompiledSet;
 use engine::snapshot::Snapshot;
 
@@ -46,9 +46,34 @@ impl Refusals {
         self.find(set, snapshot).0
     }
 
+    /// Why each of these namespaces refuses a new pod with the set in place of one that is evicted and lacks the set, or does not; only of
+    /// namespaces that do. What a pod with an older form of the set gives back to quotas is not known: it may be all that these have.
+    pub fn in_place_of<'n>(
+        &self,
+        set: &CompiledSet,
+        snapshot: &Snapshot,
+        evicted: impl Iterator<Item = (&'n str, bool)>,
+    ) -> HashMap<(&'n str, bool), String> {
+        let Some(mut search) = Search::of(set, snapshot) else { return HashMap::new() };
+        let limits = locked(&self.limits);
+        let mut refuse = |(namespace, lacks_set): (&'n str, bool)| {
+            let labels = snapshot.namespaces.labels(namespace)?;
+            let room = if lacks_set { Room::Left } else { Room::Whole };
+            let cause = search.causes(namespace, labels, limits.of(namespace), room).into_iter().next()?;
+            Some(((namespace, lacks_set), cause))
+        };
+        evicted.filter_map(&mut refuse).collect()
+    }
+
     /// Forgets a set that is gone.
     pub fn forget(&self, set: &str) {
         locked(&self.found).remove(set);
+    }
+
+    /// What is known of a quota for cpu.
+    #[cfg(test)]
+    pub fn quota(&self, namespace: &str, hard: &str, used: &str) {
+        locked(&self.limits).quota(namespace, "q", tests::left_of(hard, used));
     }
 
     /// Searches for one set; returns also whether that is another than before.
@@ -138,7 +163,11 @@ mod tests {
     use crate::sidecarset::controller::injection_counts::tests::{set, snapshot};
 
     fn left(used: &str) -> Option<Left> {
-        let status = json!({"hard": {"requests.cpu": "1"}, "used": {"requests.cpu": used}});
+        left_of("1", used)
+    }
+
+    pub fn left_of(hard: &str, used: &str) -> Option<Left> {
+        let status = json!({"hard": {"requests.cpu": hard}, "used": {"requests.cpu": used}});
         Left::of(None, Some(&serde_json::from_value::<QuotaUse>(status).unwrap()))
     }
 

@@ -15,6 +15,7 @@ use crate::sidecarset::controller::locks::locked;
 use crate::sidecarset::controller::members::{Member, Members};
 use crate::sidecarset::controller::memory::Memory;
 use crate::sidecarset::controller::pods::PodIndex;
+use crate::sidecarset::controller::refusals::Refusals;
 use crate::sidecarset::controller::states::{States, current, hold, lacks, untold};
 use crate::sidecarset::rollout::strategy::Strategy;
 use crate::sidecarset::rollout::{Disrupted, Disruptions, Form, Plan, Waits, plan};
@@ -95,6 +96,7 @@ pub struct Rollouts {
     pub(super) expectations: Mutex<Expectations>,
     pub(super) evictions: Mutex<Evictions>,
     sets: Mutex<BTreeMap<Arc<str>, OfSet>>,
+    refusals: Arc<Refusals>,
 }
 
 /// What is kept of a set.
@@ -121,8 +123,8 @@ impl OfSet {
 }
 
 impl Rollouts {
-    /// With this client, and one that sends each request once, for pods of this index.
-    pub fn new(client: Client, evicting: Client, pods: Arc<Mutex<PodIndex>>) -> Self {
+    /// With this client, and one that sends each request once, for pods of this index, and what refuses new ones.
+    pub fn new(client: Client, evicting: Client, pods: Arc<Mutex<PodIndex>>, refusals: Arc<Refusals>) -> Self {
         Self {
             changer: PodChanger::new(client.clone(), evicting),
             pods,
@@ -130,6 +132,7 @@ impl Rollouts {
             expectations: Mutex::default(),
             evictions: Mutex::new(Evictions::new(Instant::now())),
             sets: Mutex::default(),
+            refusals,
         }
     }
 
@@ -212,7 +215,7 @@ impl Rollouts {
         let members = rollout.members.all();
         memory.prune(rollout.form(), &members, rollout.snapshot);
         evictions.update(rollout.set, strategy.evicts(), &pods, now);
-        let hold = hold(rollout, strategy, &members, &pods, &mut evictions);
+        let hold = hold(rollout, strategy, &members, &pods, (&mut evictions, &self.refusals));
         let vacancies = evictions.vacancies(rollout.set, &pods, now);
         drop(pods);
         let states = States::of(rollout, strategy, &members, (&mut memory, &expectations), hold, &evictions);
@@ -246,7 +249,7 @@ impl Rollouts {
             some_left_out: pod.some_left_out,
         });
         let left = disruptions.beyond(in_flight);
-        let hold = hold(rollout, strategy, &members, &pods, &mut evictions);
+        let hold = hold(rollout, strategy, &members, &pods, (&mut evictions, &self.refusals));
         let vacancies = evictions.vacancies(rollout.set, &pods, now);
         // The plan is of these records, and the watch waits for the index.
         drop(pods);

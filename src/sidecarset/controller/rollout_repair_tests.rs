@@ -1,7 +1,8 @@
 //! Rollouts of sets that replace pods that lack them, against an API server that a test answers for.
 
+use engine::snapshot::namespace::Namespaces;
 use kube::Resource as _;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::tests::{Stage, owned_by};
 use super::*;
@@ -72,5 +73,69 @@ async fn a_pod_that_ends_as_it_lacked_the_set_keeps_its_place_under_the_next_lea
         locked(&stage.pods).update(&PodKey::of(&ending), None);
         stage.settle().await;
         assert_eq!(stage.evictions(), 1);
+    }
+}
+
+fn labelled(namespaces: &[(&str, Value)]) -> Arc<Namespaces> {
+    let mut known = Namespaces::default();
+    for (name, labels) in namespaces {
+        known.insert((*name).to_owned(), serde_json::from_value(labels.clone()).unwrap());
+    }
+    Arc::new(known)
+}
+
+const REPAIR: &str = r#"{"maxUnavailable": 9, "repair": "Evict"}"#;
+const RECREATE: &str = r#"{"maxUnavailable": 9, "recreate": true}"#;
+
+/// It would be gone, and no other would come in its place.
+#[tokio::test]
+async fn no_pod_is_evicted_in_a_namespace_that_refuses_new_pods_with_the_set() {
+    let privileged = json!({"securityContext": {"privileged": true}});
+    for strategy in [REPAIR, RECREATE] {
+        let mut stage = Stage::of(0, &serde_json::from_str(strategy).unwrap(), &privileged, |_| owned_by("s"));
+        let free = stage.snapshot.namespaces.clone();
+        stage.snapshot.namespaces =
+            labelled(&[("default", json!({"pod-security.kubernetes.io/enforce": "baseline"})), ("free", json!({}))]);
+        let is_repair = strategy == REPAIR;
+        if is_repair {
+            stage.show_bare("p", owned_by("s"));
+        } else {
+            stage.show("p", "v1:old", true, owned_by("s"));
+            stage.show_in("free", "q", "v1:old", true, owned_by("t"));
+        }
+        let found = stage.settle().await;
+        let evicted = locked(&stage.api).evicted.clone();
+        assert_eq!(evicted, if is_repair { vec![] } else { vec!["q".to_owned()] }, "{strategy}");
+        let why = "namespace default enforces the pod security level baseline: container a-c: privileged is true";
+        if is_repair {
+            assert_eq!(found.waits, Waits::Evictions(EvictionsWait::Refused(why.to_owned())));
+        }
+        stage.snapshot.namespaces = free;
+        stage.settle().await;
+        assert!(locked(&stage.api).evicted.contains(&"p".to_owned()), "{strategy}: once it is not refused any more");
+    }
+}
+
+/// A pod that carries an older form gives back what that form takes; one that lacks the set, nothing of what the set needs.
+#[tokio::test]
+async fn a_quota_keeps_a_pod_only_where_it_is_known_to_refuse_the_next_one() {
+    let asking = json!({"env": [{"name": "A", "value": "b"}], "resources": {"requests": {"cpu": "500m"}}});
+    for (strategy, hard, used, is_evicted) in [
+        (REPAIR, "2", "1", true),
+        (REPAIR, "2", "1800m", false),
+        (RECREATE, "2", "2", true),
+        (RECREATE, "400m", "0", false),
+    ] {
+        let stage = Stage::of(0, &serde_json::from_str(strategy).unwrap(), &asking, |_| owned_by("s"));
+        stage.rollouts.refusals.quota("default", hard, used);
+        if strategy == REPAIR {
+            stage.show_bare("p", owned_by("s"));
+        } else {
+            stage.show("p", "v1:old", true, owned_by("s"));
+        }
+        let found = stage.settle().await;
+        assert_eq!(stage.evictions(), usize::from(is_evicted), "{strategy} {hard} {used}: {found:?}");
+        let waits_for_it = matches!(found.waits, Waits::Evictions(EvictionsWait::Refused(_)));
+        assert_eq!(waits_for_it, !is_evicted, "{strategy} {hard} {used}: {found:?}");
     }
 }

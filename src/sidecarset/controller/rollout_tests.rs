@@ -155,7 +155,7 @@ impl Stage {
             }
         });
         let client = Client::new(service, "default");
-        let mut rollouts = Rollouts::new(client.clone(), client, Arc::clone(&pods));
+        let mut rollouts = Rollouts::new(client.clone(), client, Arc::clone(&pods), Arc::default());
         // The leader is one for a while.
         rollouts.evictions = Mutex::new(Evictions::new(Instant::now().checked_sub(Duration::from_secs(60)).unwrap()));
         let stage = Self { rollouts, pods, snapshot, api };

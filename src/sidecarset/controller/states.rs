@@ -1,6 +1,6 @@
 //! The pods of a set as the planner reads them, from the index and from what this leader remembers.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -14,6 +14,7 @@ use crate::sidecarset::controller::members::Member;
 use crate::sidecarset::controller::memory::Memory;
 use crate::sidecarset::controller::pods::{PodIndex, PodKey};
 use crate::sidecarset::controller::record::PodRecord;
+use crate::sidecarset::controller::refusals::Refusals;
 use crate::sidecarset::controller::rollout::Rollout;
 use crate::sidecarset::controller::signs::{is_replaced, is_rolling, serves};
 use crate::sidecarset::controller::upgradable::barred;
@@ -40,6 +41,8 @@ pub struct Hold {
     pub rolling: HashSet<u64>,
     /// Workloads whose controllers may create no new pod now, as one of their pods does not serve.
     pub stuck: HashSet<u64>,
+    /// Namespaces that refuse new pods in place of those that lack the set, or of others, and why.
+    pub refusing: HashMap<(Arc<str>, bool), String>,
 }
 
 impl<'m> States<'m> {
@@ -99,7 +102,7 @@ pub fn hold(
     strategy: &Strategy,
     members: &[Member],
     pods: &PodIndex,
-    evictions: &mut Evictions,
+    (evictions, refusals): (&mut Evictions, &Refusals),
 ) -> Hold {
     if !strategy.evicts() {
         return Hold::default();
@@ -108,6 +111,9 @@ pub fn hold(
     let is_old =
         |(_, pod): &&Member| pod.facts.owner != 0 && pod.hash_of(&rollout.set.name) != Some(&*rollout.set.hash);
     let owners: HashSet<u64> = members.iter().filter(is_old).map(|(_, pod)| pod.facts.owner).collect();
+    let namespaces: HashSet<(&str, bool)> =
+        members.iter().filter(is_old).map(|(key, pod)| (&*key.namespace, lacks(rollout.set, pod))).collect();
+    let refusing = refusals.in_place_of(rollout.set, rollout.snapshot, namespaces.into_iter());
     let is_stuck = |owner: &u64| {
         let mut pods = pods.of_workload(*owner).filter(|(_, pod)| pod.active && pod.facts.is_ordered);
         pods.any(|(_, pod)| !serves(pod))
@@ -115,6 +121,7 @@ pub fn hold(
     Hold {
         stuck: owners.iter().copied().filter(is_stuck).collect(),
         all: rollout.new_pods_lack_it.map(|why| EvictionsWait::NewPods(why.to_owned())).or(found),
+        refusing: refusing.into_iter().map(|((namespace, is_bare), why)| ((namespace.into(), is_bare), why)).collect(),
         rolling: owners.into_iter().filter(|owner| is_rolling(pods, *owner)).collect(),
     }
 }
@@ -187,6 +194,8 @@ impl<'c> Candidates<'c> {
             Some(EvictionsWait::Forbidden(why.to_owned()))
         } else if self.halted.contains(&*key.namespace) {
             Some(brakes.why_halted(&self.set.name, self.halted.len(), self.now))
+        } else if let Some(why) = self.hold.refusing.get(&(Arc::clone(&key.namespace), lacks(self.set, pod))) {
+            Some(EvictionsWait::Refused(why.clone()))
         } else {
             self.hold.rolling.contains(&pod.facts.owner).then_some(EvictionsWait::Rolling)
         }

@@ -74,6 +74,8 @@ pub enum EvictionsWait {
     Blocked,
     /// The right to evict pods; what the API server said.
     Forbidden(String),
+    /// Namespaces that refuse new pods with the set; why one of them does.
+    Refused(String),
 }
 
 /// A place that an eviction takes.

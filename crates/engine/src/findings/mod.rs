@@ -11,7 +11,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use self::namespace_limits::{NamespaceLimits, Part};
+use self::namespace_limits::{Limits, NamespaceLimits, Part, Room};
 use self::pod_levels::Level;
 use crate::pod::select::{Reach, reaches};
 use crate::sidecarset::compiled::CompiledSet;
@@ -31,26 +31,15 @@ pub struct Refused {
 
 /// The namespaces that refuse new pods with the set. Linear in the number of namespaces.
 pub fn refused(set: &CompiledSet, snapshot: &Snapshot, limits: &NamespaceLimits) -> Refused {
-    let Some(form) = form_of_new_pods(set, snapshot) else { return Refused::default() };
-    let parts: Vec<Part<'_>> = {
-        let of_init = form.init_containers.iter().map(|piece| Part::of(piece, piece.needs.is_native_sidecar));
-        of_init.chain(form.containers.iter().map(|piece| Part::of(piece, true))).collect()
-    };
-    let mut by_level: BTreeMap<Level, Option<String>> = BTreeMap::new();
+    let Some(mut search) = Search::of(set, snapshot) else { return Refused::default() };
     let (mut namespaces, mut first) = (0, BTreeMap::new());
     for (name, namespace) in snapshot.namespaces.iter() {
-        let (level, limits) = (Level::enforced(namespace.labels()), limits.of(name));
-        let is_free = level.is_none() && limits.is_none();
-        if is_free || snapshot.excludes(name) || reaches(set, name, Some(namespace.labels())) != Reach::Yes {
+        let (labels, limits) = (namespace.labels(), limits.of(name));
+        let is_free = Level::enforced(labels).is_none() && limits.is_none();
+        if is_free || snapshot.excludes(name) || reaches(set, name, Some(labels)) != Reach::Yes {
             continue;
         }
-        let mut causes = Vec::new();
-        if let Some(level) = level
-            && let Some(cause) = by_level.entry(level).or_insert_with(|| pod_levels::refused(form, level))
-        {
-            causes.push(format!("namespace {name} enforces the pod security level {}: {cause}", level.name()));
-        }
-        causes.extend(limits.into_iter().flat_map(|limits| limits.refused(name, &parts)));
+        let causes = search.causes(name, labels, limits, Room::Left);
         if causes.is_empty() {
             continue;
         }
@@ -61,6 +50,41 @@ pub fn refused(set: &CompiledSet, snapshot: &Snapshot, limits: &NamespaceLimits)
         }
     }
     Refused { namespaces, first: first.into_values().flatten().collect() }
+}
+
+/// Why single namespaces refuse new pods with a set.
+pub struct Search<'s> {
+    form: &'s CompiledSet,
+    parts: Vec<Part<'s>>,
+    by_level: BTreeMap<Level, Option<String>>,
+}
+
+impl<'s> Search<'s> {
+    /// For the form of the set that new pods get; none where they get none.
+    pub fn of(set: &'s CompiledSet, snapshot: &'s Snapshot) -> Option<Self> {
+        let form = form_of_new_pods(set, snapshot)?;
+        let of_init = form.init_containers.iter().map(|piece| Part::of(piece, piece.needs.is_native_sidecar));
+        let parts = of_init.chain(form.containers.iter().map(|piece| Part::of(piece, true))).collect();
+        Some(Self { form, parts, by_level: BTreeMap::new() })
+    }
+
+    /// Why the namespace of this name, with these labels and limits, refuses them; empty if nothing shows that it does.
+    pub fn causes(
+        &mut self,
+        name: &str,
+        labels: &BTreeMap<String, String>,
+        limits: Option<&Limits>,
+        room: Room,
+    ) -> Vec<String> {
+        let (form, mut causes) = (self.form, Vec::new());
+        if let Some(level) = Level::enforced(labels)
+            && let Some(cause) = self.by_level.entry(level).or_insert_with(|| pod_levels::refused(form, level))
+        {
+            causes.push(format!("namespace {name} enforces the pod security level {}: {cause}", level.name()));
+        }
+        causes.extend(limits.into_iter().flat_map(|limits| limits.refused(name, &self.parts, room)));
+        causes
+    }
 }
 
 /// The form that new pods get; none where they get none.

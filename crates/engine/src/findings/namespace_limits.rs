@@ -41,9 +41,24 @@ const COUNTED: [(&str, &str, Side, bool); 9] = [
     ("limits.ephemeral-storage", "ephemeral-storage", Side::Limits, false),
 ];
 
-/// What is left of a quota, in thousandths.
+/// What a quota has of each resource, in thousandths.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Left([Option<i64>; COUNTED.len()]);
+pub struct Left([Option<OfResource>; COUNTED.len()]);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct OfResource {
+    left: i64,
+    hard: i64,
+}
+
+/// What new pods find of a quota.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Room {
+    /// What is left of it.
+    Left,
+    /// Perhaps all of it: other pods end.
+    Whole,
+}
 
 /// What is read of the spec of a quota.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -74,7 +89,8 @@ impl Left {
         };
         let left = COUNTED.map(|(name, ..)| {
             // The API server refuses every pod until the quota has been counted, and that passes.
-            Some(millis(&status.hard, name)?.saturating_sub(millis(&status.used, name)?))
+            let hard = millis(&status.hard, name)?;
+            Some(OfResource { left: hard.saturating_sub(millis(&status.used, name)?), hard })
         });
         left.iter().any(Option::is_some).then_some(Self(left))
     }
@@ -161,11 +177,11 @@ impl NamespaceLimits {
 
 impl Limits {
     /// Why pods with these containers are refused in the namespace of this name: by the ranges, and by each quota.
-    pub fn refused(&self, namespace: &str, parts: &[Part<'_>]) -> Vec<String> {
+    pub fn refused(&self, namespace: &str, parts: &[Part<'_>], room: Room) -> Vec<String> {
         let known: Vec<(&Part<'_>, Usage)> =
             parts.iter().filter_map(|part| Some((part, self.filled(part.usage.as_ref()?)))).collect();
         let by_quotas = self.quotas.iter().filter_map(|(name, left)| {
-            let cause = left.refused(&known)?;
+            let cause = left.refused(&known, room)?;
             Some(format!("ResourceQuota {name} of namespace {namespace}: {cause}"))
         });
         self.refused_by_ranges(namespace, &known).into_iter().chain(by_quotas).collect()
@@ -210,9 +226,10 @@ impl Limits {
 }
 
 impl Left {
-    fn refused(&self, parts: &[(&Part<'_>, Usage)]) -> Option<String> {
-        for ((counted, resource, side, is_demanded), left) in COUNTED.into_iter().zip(self.0) {
-            let Some(left) = left else { continue };
+    fn refused(&self, parts: &[(&Part<'_>, Usage)], room: Room) -> Option<String> {
+        for ((counted, resource, side, is_demanded), of_resource) in COUNTED.into_iter().zip(self.0) {
+            let Some(OfResource { left, hard }) = of_resource else { continue };
+            let (most, there_is) = if room == Room::Left { (left, "is left") } else { (hard, "there is") };
             let mut together = 0_i64;
             for (part, usage) in parts {
                 let amounts = match side {
@@ -227,9 +244,9 @@ impl Left {
                     continue;
                 };
                 let needed = if part.runs_on { together.saturating_add(amount) } else { amount };
-                if amount > 0 && needed > left {
+                if amount > 0 && needed > most {
                     let others = if needed > amount { " with those before it" } else { "" };
-                    return Some(format!("container {name}{others} needs more {counted} than is left"));
+                    return Some(format!("container {name}{others} needs more {counted} than {there_is}"));
                 }
                 together = if part.runs_on { needed } else { together };
             }

@@ -99,7 +99,8 @@ impl Validating<Snapshot> for PodUpdateValidation {
             findings.reason = reason;
             return Ok(());
         }
-        match refusals(request, (new, old), snapshot, findings)? {
+        findings.reason = reasons::ALLOWED;
+        match refusals(request, (new, old), snapshot)? {
             Ok(refusals) if refusals.is_empty() => {}
             Ok(refusals) => {
                 refuse(findings, Reason::INVALID, refusal(request, "FieldValueForbidden", &refusals));
@@ -118,38 +119,35 @@ fn refusals<'u, 'p>(
     request: &'u Request<'p, Pod<'p>>,
     (new, stored): (&'u Pod<'p>, &'u Pod<'p>),
     snapshot: &'u Snapshot,
-    findings: &mut Findings,
 ) -> Result<Result<Vec<String>, Exceeded>, Unserved> {
-    let unconcerned = match unconcerned(request, (new, stored), snapshot)? {
-        Ok(unconcerned) => unconcerned,
+    match is_unconcerned(request, (new, stored), snapshot)? {
+        Ok(true) => return Ok(Ok(Vec::new())),
+        Ok(false) => {}
         Err(exceeded) => return Ok(Err(exceeded)),
-    };
-    if let Some(reason) = unconcerned {
-        findings.reason = reason;
-        return Ok(Ok(Vec::new()));
     }
     let all = match selected(new, &request.namespace, snapshot)? {
         Ok(all) => all,
         Err(exceeded) => return Ok(Err(exceeded)),
     };
     match (new.whole(), stored.whole()) {
-        (Ok(new), Ok(old)) => Update { request, stored, old, new, all: &all, snapshot }.refusals(findings),
+        (Ok(new), Ok(old)) => Update { request, stored, old, new, all: &all, snapshot }.refusals(),
         (Err(exceeded), _) | (_, Err(exceeded)) => Ok(Err(exceeded)),
     }
 }
 
-/// Why the update is nothing to judge: no must selects the pod, nor did one; or the pod is larger than what is read of one, was stored so,
-/// and keeps its spec and its musts. It is unknown, where the labels are too long, which are no longer the same.
-fn unconcerned(
+/// Whether the update is nothing to judge: no must selects the pod, nor did one, and other sets have nothing to say of an update; or the
+/// pod is larger than what is read of one, was stored so, and keeps its spec and its musts. It is unknown, where the labels are too long,
+/// which are no longer the same.
+fn is_unconcerned(
     request: &Request<'_, Pod<'_>>,
     (new, old): (&Pod<'_>, &Pod<'_>),
     snapshot: &Snapshot,
-) -> Result<Result<Option<Reason>, Exceeded>, Unserved> {
+) -> Result<Result<bool, Exceeded>, Unserved> {
     let musts = |pod: &Pod<'_>| musts_of(&pod.even_if_cut().metadata.labels, &request.namespace, snapshot);
     let is_kept = keeps_labels(request.body, (new, old));
     let after = match musts(new)? {
         Ok(after) => after,
-        Err(_) if is_kept && keeps_spec(request.body) => return Ok(Ok(Some(reasons::ALLOWED))),
+        Err(_) if is_kept && keeps_spec(request.body) => return Ok(Ok(true)),
         Err(exceeded) => return Ok(Err(exceeded)),
     };
     let before = match if is_kept { Ok(after.clone()) } else { musts(old)? } {
@@ -157,13 +155,8 @@ fn unconcerned(
         Err(exceeded) => return Ok(Err(exceeded)),
     };
     let is_cut = || new.whole().is_err() || old.whole().is_err();
-    Ok(Ok(if before.is_empty() && after.is_empty() {
-        Some(reasons::NO_MATCH)
-    } else if is_cut() && before == after && keeps_spec(request.body) {
-        Some(reasons::ALLOWED)
-    } else {
-        None
-    }))
+    let are_none = before.is_empty() && after.is_empty();
+    Ok(Ok(are_none || is_cut() && before == after && keeps_spec(request.body)))
 }
 
 /// Whether the labels are as they were. Those that were cut are compared as they are in the body.
@@ -196,9 +189,8 @@ struct Update<'u, 'p> {
 
 impl<'u> Update<'u, '_> {
     /// Why the pod may not be changed so, for each must.
-    fn refusals(&self, findings: &mut Findings) -> Result<Result<Vec<String>, Exceeded>, Unserved> {
+    fn refusals(&self) -> Result<Result<Vec<String>, Exceeded>, Unserved> {
         let musts: Vec<Must<'u>> = Must::among(self.all, self.snapshot).collect();
-        findings.reason = if musts.is_empty() { reasons::NO_MATCH } else { reasons::ALLOWED };
         let before = self.musts_before()?;
         let before: Option<Vec<Must<'_>>> = before.as_ref().map(|before| Must::among(before, self.snapshot).collect());
         let concerned: Vec<Must<'_>> = musts.iter().chain(before.iter().flatten()).copied().collect();

@@ -69,8 +69,8 @@ struct Older {
 
 impl Older {
     fn note<'s>(&mut self, pod: &Value, injection: &Injection<'_, 's>, set: &'s CompiledSet) {
-        let Some((differing, recorded)) = injection.of_older_form(set) else { return };
-        for Recorded { list, index, name, is_in_set } in recorded {
+        let Some((first, recorded)) = injection.of_older_form(set) else { return };
+        for Recorded { list, index, name, is_in_set, differing } in recorded {
             if !is_in_set && !container(pod, list, index).is_some_and(is_marked) {
                 self.left.push(format!(
                     "container {name:?} is left, though its record says that it is of SidecarSet {:?}: the set has no container of \
@@ -87,9 +87,12 @@ impl Older {
             if self.sets.insert(set.name.clone()) {
                 self.volumes.extend(set.volumes.iter().map(|volume| volume.name.clone()));
             }
+            let why = differing.unwrap_or_else(|| {
+                format!("it is the same in both, and a set's containers are replaced together: {first}")
+            });
             self.replaced.push(format!(
                 "container {name:?}, which its record says is of SidecarSet {:?} in another form than the current one, is replaced: \
-                 {differing}",
+                 {why}",
                 set.name
             ));
         }

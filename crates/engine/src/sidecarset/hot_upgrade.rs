@@ -2,7 +2,7 @@
 //! does nothing, until a new version is started in it and takes over.
 //!
 //! The annotations are `OpenKruise`'s with our domain in place of `kruise.io`. A new pod starts with version 1 in the first
-//! container: whatever a pod brings of them says nothing.
+//! container, or in the second where the pod brings the pair with the image in that one: whatever a pod brings of annotations says nothing.
 
 use serde_json::{Value, json};
 
@@ -111,15 +111,20 @@ fn one_of_two(mut object: RawObject, name: String, image: Value) -> RawObject {
 
 /// What a new pod says about the pairs of a set.
 pub fn annotations(spec: &SidecarSetSpec) -> Vec<AnnotationPiece> {
+    let hot = spec.all_containers().filter(|container| is_hot(&container.0));
+    of_new_pod(hot.map(|container| (container.name(), names(container.name()))))
+}
+
+/// The same of these pairs: of each its name, the container that works and the one that waits.
+pub fn of_new_pod<'n>(pairs: impl Iterator<Item = (&'n str, [String; 2])>) -> Vec<AnnotationPiece> {
     let mut working = serde_json::Map::new();
     let mut annotations = Vec::new();
-    for container in spec.all_containers().filter(|container| is_hot(&container.0)) {
-        let [first, second] = names(container.name());
-        for (name, version, other) in [(&first, "1", "0"), (&second, "0", "1")] {
+    for (pair, [works, waits]) in pairs {
+        for (name, version, other) in [(&works, "1", "0"), (&waits, "0", "1")] {
             annotations.push(overwrite(format!("{VERSION_PREFIX}{name}"), version));
             annotations.push(overwrite(format!("{VERSION_ALT_PREFIX}{name}"), other));
         }
-        working.insert(container.name().to_owned(), first.into());
+        working.insert(pair.to_owned(), works.into());
     }
     if !working.is_empty() {
         let patch = Value::Object(working);

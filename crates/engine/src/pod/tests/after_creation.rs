@@ -87,6 +87,22 @@ fn what_a_pod_lacked_it_may_go_on_lacking() {
     assert_eq!((reply.decision, reply.reason), (Decision::Allowed, reasons::ALLOWED));
 }
 
+/// `NoMatch` would say that no set selects the pod.
+#[test]
+fn an_update_that_concerns_no_must_is_allowed_whatever_other_sets_select_the_pod() {
+    let optional = set("optional", json!({}));
+    let must = set("must", json!({"selector": {"matchLabels": {"app": "other"}}, "optOut": "Denied"}));
+    let cluster = Cluster::from_objects(&[optional, must]);
+    let old = cluster.mutate(&pod(json!({}))).pod;
+    let mut new = old.clone();
+    new["spec"]["containers"][0]["image"] = "shop:2".into();
+    let mut review = review("shop", &new);
+    review["request"]["operation"] = "UPDATE".into();
+    review["request"]["oldObject"] = old;
+    let reply = cluster.ask(PATH, &review).unwrap();
+    assert_eq!((reply.decision, reply.reason), (Decision::Allowed, reasons::ALLOWED));
+}
+
 #[test]
 fn the_label_of_a_must_is_gained_by_recreating_the_pod_and_not_lost() {
     let (with, mut other) = (pod(json!({})), pod(json!({})));

@@ -131,3 +131,117 @@ fn no_pod_says_of_a_new_pair_which_one_works() {
         assert_eq!(cluster.validate(&changed).decision == Decision::Denied, must);
     }
 }
+
+#[test]
+fn an_annotation_of_pairs_that_is_no_json_is_named_as_what_it_is() {
+    let cluster = Cluster::from_objects(&[set("s", json!({"containers": [hot("h", json!({}))]}))]);
+    let mut forged = pod(json!({}));
+    forged["metadata"]["annotations"] = json!({"outrider.dev/sidecarset-working-hotupgrade-container": "no json"});
+    let reply = cluster.mutate(&forged);
+    assert_eq!((reply.decision, reply.reason), (Decision::Denied, reasons::EVALUATION_FAILED));
+    let expected = "annotation \"outrider.dev/sidecarset-working-hotupgrade-container\" of the pod is no JSON: \"no json\"; with \
+                    SidecarSet \"s\" it names the container that works of each pair for a hot upgrade: remove it from the pod, which \
+                    gets it anew";
+    assert!(reply.message.contains(expected), "{}", reply.message);
+}
+
+/// A pod in which the second container of the pair works, as rollouts leave it.
+fn handed_over(cluster: &Cluster) -> Value {
+    let mut pod = cluster.mutate(&pod(json!({}))).pod;
+    for (at, image) in [(0, "empty:1"), (1, "h:1")] {
+        pod["spec"]["containers"][at]["image"] = json!(image);
+    }
+    let annotations = pod["metadata"]["annotations"].as_object_mut().unwrap();
+    for (key, value) in [
+        ("outrider.dev/sidecarset-working-hotupgrade-container", r#"{"h":"h-2"}"#),
+        ("version.sidecarset.outrider.dev/h-1", "0"),
+        ("version.sidecarset.outrider.dev/h-2", "2"),
+        ("versionalt.sidecarset.outrider.dev/h-1", "2"),
+        ("versionalt.sidecarset.outrider.dev/h-2", "0"),
+    ] {
+        annotations.insert(key.to_owned(), json!(value));
+    }
+    pod
+}
+
+fn cluster_of(must: bool) -> Cluster {
+    let mut spec = json!({"containers": [hot("h", json!({}))]});
+    if must {
+        spec["optOut"] = json!("Denied");
+    }
+    Cluster::from_objects(&[set("s", spec)])
+}
+
+#[test]
+fn a_pod_in_which_the_second_container_works_is_created_again_as_it_is() {
+    for must in [false, true] {
+        let cluster = cluster_of(must);
+        let backup = handed_over(&cluster);
+        let reply = cluster.mutate(&backup);
+        assert_eq!((reply.decision, &reply.warnings), (Decision::Patched, &Vec::new()), "{}", reply.message);
+        assert_eq!(reply.pod["spec"], backup["spec"]);
+        let annotations = &reply.pod["metadata"]["annotations"];
+        for (key, value) in [
+            ("outrider.dev/sidecarset-working-hotupgrade-container", r#"{"h":"h-2"}"#),
+            ("version.sidecarset.outrider.dev/h-1", "0"),
+            ("version.sidecarset.outrider.dev/h-2", "1"),
+            ("versionalt.sidecarset.outrider.dev/h-1", "1"),
+            ("versionalt.sidecarset.outrider.dev/h-2", "0"),
+            ("outrider.dev/injected", backup["metadata"]["annotations"]["outrider.dev/injected"].as_str().unwrap()),
+        ] {
+            assert_eq!(annotations[key], value, "{key}");
+        }
+        assert_eq!(cluster.mutate(&reply.pod).reason, reasons::ALREADY_INJECTED);
+        let stored = cluster.validate(&reply.pod);
+        assert_eq!((stored.decision, stored.reason), (Decision::Allowed, reasons::ALREADY_INJECTED));
+        assert!(cluster.take_out(&backup).patch.is_empty(), "nothing of it is of another form");
+    }
+}
+
+/// Which of a pair works follows from the images alone, and everything else of both containers is compared.
+#[test]
+fn nothing_else_passes_for_a_pair_that_has_handed_over() {
+    let cluster = cluster_of(true);
+    let backup = handed_over(&cluster);
+    for (case, change) in [
+        ("none works", json!([{"op": "replace", "path": "/spec/containers/1/image", "value": "empty:1"}])),
+        ("both work", json!([{"op": "replace", "path": "/spec/containers/0/image", "value": "h:1"}])),
+        ("in the middle", json!([{"op": "replace", "path": "/spec/containers/0/image", "value": "h:0"}])),
+        ("another image", json!([{"op": "replace", "path": "/spec/containers/1/image", "value": "evil:1"}])),
+        ("a command", json!([{"op": "add", "path": "/spec/containers/1/command", "value": ["sleep"]}])),
+        (
+            "a command of the one that waits",
+            json!([{"op": "add", "path": "/spec/containers/0/command", "value": ["x"]}]),
+        ),
+        ("another version", json!([{"op": "remove", "path": "/spec/containers/1/env/1"}])),
+    ] {
+        let mut forged = backup.clone();
+        json_patch::patch(&mut forged, &serde_json::from_value::<json_patch::Patch>(change).unwrap()).unwrap();
+        for reply in [cluster.mutate(&forged), cluster.validate(&forged)] {
+            assert_eq!(reply.decision, Decision::Denied, "{case}");
+        }
+    }
+    // Images that say the one and annotations that say the other are not stored.
+    let whole = cluster.mutate(&pod(json!({}))).pod;
+    let mut exchanged = whole.clone();
+    for (at, image) in [(0, "empty:1"), (1, "h:1")] {
+        exchanged["spec"]["containers"][at]["image"] = json!(image);
+    }
+    assert_eq!(cluster.validate(&whole).decision, Decision::Allowed);
+    assert_eq!(cluster.validate(&exchanged).decision, Decision::Denied);
+}
+
+#[test]
+fn of_two_pairs_each_has_its_own_turn() {
+    let cluster = Cluster::from_objects(&[set("s", json!({"containers": [hot("h", json!({})), hot("k", json!({}))]}))]);
+    let mut backup = cluster.mutate(&pod(json!({}))).pod;
+    for (name, image) in [("k-1", "empty:1"), ("k-2", "k:1")] {
+        let containers = backup["spec"]["containers"].as_array_mut().unwrap();
+        containers.iter_mut().find(|container| container["name"] == name).unwrap()["image"] = json!(image);
+    }
+    let annotations = cluster.mutate(&backup).pod["metadata"]["annotations"].clone();
+    assert_eq!(annotations["outrider.dev/sidecarset-working-hotupgrade-container"], r#"{"h":"h-1","k":"k-2"}"#);
+    assert_eq!(annotations["version.sidecarset.outrider.dev/h-1"], "1");
+    assert_eq!(annotations["version.sidecarset.outrider.dev/k-1"], "0");
+    assert_eq!(annotations["version.sidecarset.outrider.dev/k-2"], "1");
+}

@@ -82,3 +82,29 @@ fn the_last_of_two_marks_counts() {
     old["env"].as_array_mut().unwrap().push(json!({"name": "IS_INJECTED", "value": "no"}));
     assert_eq!(taken_out(&["old"], &[container("app", "data", false), old]), (Vec::new(), 1));
 }
+
+#[test]
+fn what_is_said_of_a_replaced_container_is_about_that_one() {
+    let containers = json!([{"name": "log", "image": "log:2"}, {"name": "wait", "image": "wait:1"}]);
+    let set = |containers: Value| Cluster::from_objects(&[set_of("log", json!({"containers": containers}))]);
+    let mut older = containers.clone();
+    older[0]["image"] = json!("log:1");
+    older.as_array_mut().unwrap().push(json!({"name": "gone", "image": "gone:1"}));
+    let pod = set(older).mutate(&pod(json!({}))).pod;
+    let mut said = set(containers).take_out(&pod).replaced;
+    said.sort();
+    let why = |name: &str, why: &str| {
+        format!(
+            "container {name:?}, which its record says is of SidecarSet \"log\" in another form than the current one, is replaced: {why}"
+        )
+    };
+    let expected = [
+        why("gone", "the set has no container of that name any more"),
+        why("log", "it differs in image"),
+        why(
+            "wait",
+            "it is the same in both, and a set's containers are replaced together: container \"log\" differs in image",
+        ),
+    ];
+    assert_eq!(said, expected);
+}

@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 use crate::pod::view::Container;
 use crate::reasons;
 use crate::sidecarset::compiled::{CompiledSet, Piece, VolumePiece};
+use crate::sidecarset::hot_upgrade::WORKING_ANNOTATION;
 use crate::sidecarset::injection::List;
 use crate::sidecarset::overrides::OVERRIDES_ANNOTATION;
 
@@ -144,15 +145,18 @@ impl Clash {
 
     /// An annotation that a set merges JSON into is no JSON.
     pub(super) fn no_json(set: &CompiledSet, key: &str, value: &str) -> Self {
-        Self {
-            reason: reasons::EVALUATION_FAILED,
-            field: format!("metadata.annotations[{key}]"),
-            text: format!(
-                "SidecarSet {:?} merges JSON into annotation {key:?} of the pod, whose value is no JSON: {:?}",
-                set.name,
-                shortened(value)
-            ),
-        }
+        let (name, value) = (&set.name, shortened(value));
+        let text = if key == WORKING_ANNOTATION {
+            format!(
+                "annotation {key:?} of the pod is no JSON: {value:?}; with SidecarSet {name:?} it names the container that works of each \
+                 pair for a hot upgrade: remove it from the pod, which gets it anew"
+            )
+        } else {
+            format!(
+                "SidecarSet {name:?} merges JSON into annotation {key:?} of the pod, whose value is no JSON: {value:?}"
+            )
+        };
+        Self { reason: reasons::EVALUATION_FAILED, field: format!("metadata.annotations[{key}]"), text }
     }
 
     /// A must for Windows selects a pod that may run on Windows, or not.

@@ -52,6 +52,8 @@ pub(crate) struct Recorded<'p> {
     pub(crate) name: &'p str,
     /// The set has a container of that name now.
     pub(crate) is_in_set: bool,
+    /// In what it is not what the set injects now, in words; nothing where only other parts of the set are others.
+    pub(crate) differing: Option<String>,
 }
 
 /// The names of a set's containers.
@@ -214,7 +216,7 @@ impl<'p, 's> Injection<'p, 's> {
         self.recorded_in_pod(set).next().is_some()
     }
 
-    /// In what the pod's form of the set differs from the current one, and the containers that the record of the set lists; `None`
+    /// In what the pod's form of the set differs from the current one first, and the containers that the record of the set lists; `None`
     /// where they are what the set injects now.
     pub(crate) fn of_older_form(&self, set: &'s CompiledSet) -> Option<(String, Vec<Recorded<'p>>)> {
         let differing = match self.examine(set) {
@@ -225,7 +227,16 @@ impl<'p, 's> Injection<'p, 's> {
         let names = Names::of(set);
         let recorded = self.recorded_in_pod(set).map(|(list, index, container)| {
             let name = container.name.as_str();
-            Recorded { list, index, name, is_in_set: names.has(list, name) }
+            let is_in_set = names.has(list, name);
+            let differing = if is_in_set {
+                let piece = set.pieces_of(list).iter().find(|piece| piece.name == name);
+                piece
+                    .and_then(|piece| self.difference(set, piece, container))
+                    .map(|field| format!("it differs in {field}"))
+            } else {
+                Some("the set has no container of that name any more".to_owned())
+            };
+            Recorded { list, index, name, is_in_set, differing }
         });
         Some((differing, recorded.collect()))
     }
@@ -241,10 +252,14 @@ impl<'p, 's> Injection<'p, 's> {
             if found_in != list {
                 return Some(format!("container {:?} differs in its list (it is in {})", piece.name, found_in.field()));
             }
-            let compared = piece.form.compare(container.raw(self.body), &set.allowed, &self.theirs.around);
-            compared.err().map(|field| format!("container {:?} differs in {field}", piece.name))
+            self.difference(set, piece, container).map(|field| format!("container {:?} differs in {field}", piece.name))
         });
         differing.or_else(|| self.left_over(set)).or_else(|| self.differing_volume(set))
+    }
+
+    /// The first field in which a container of the pod is not what the set injects.
+    fn difference(&self, set: &CompiledSet, piece: &Piece, container: &Container<'_>) -> Option<String> {
+        piece.form.compare(container.raw(self.body), &set.allowed, &self.theirs.around).err()
     }
 
     /// A container that the record lists and the set has no longer.

@@ -74,8 +74,12 @@ impl<'p, 's> Tailor<'p, 's> {
         let is_asked_of = self.asked.concerns(set);
         let kept = |piece: &Piece| self.targets.with_other_image(&set.name, &piece.name, &piece.image);
         let is_kept_of = set.pieces().any(|piece| kept(piece).is_some());
-        let before = self.before.filter(|_| !set.pairs.is_empty());
-        if before.is_none()
+        let is_as_written = match self.before {
+            _ if set.pairs.is_empty() => true,
+            Some(_) => false,
+            None => !pairs::is_turned(set, self.pod),
+        };
+        if is_as_written
             && !is_native
             && !is_asked_of
             && !is_kept_of
@@ -107,15 +111,23 @@ impl<'p, 's> Tailor<'p, 's> {
             *piece = piece.with(&object);
         }
         fitted.notes.extend(notes);
-        if let Some(before) = before {
-            let before = Some(before).filter(|_| !self.targets.is_gained(&set.name));
-            pairs::turn(&mut fitted, self.pod, before);
-            fitted.metadata.retain(|piece| !is_of_pairs(&piece.key));
-        }
+        self.turn_pairs(&mut fitted);
         if is_native {
             jobs::move_to_native(&mut fitted);
         }
         Ok(Fit::Tailored(Box::new(fitted)))
+    }
+
+    fn turn_pairs(&self, set: &mut CompiledSet) {
+        if set.pairs.is_empty() {
+            return;
+        }
+        if self.before.is_none() {
+            return pairs::turn_at_creation(set, self.pod);
+        }
+        let before = self.before.filter(|_| !self.targets.is_gained(&set.name));
+        pairs::turn(set, self.pod, before);
+        set.metadata.retain(|piece| !is_of_pairs(&piece.key));
     }
 
     /// Warnings about an annotation that asks for a change of what none of these sets has.

@@ -1,12 +1,38 @@
-//! Pairs for a hot upgrade in a pod that runs: which of the two works changes with each upgrade.
+//! Pairs for a hot upgrade in a pod that has them already: which of the two works changes with each upgrade.
 
 use std::collections::BTreeMap;
 
 use super::pieces;
 use crate::pod::view::PodView;
 use crate::sidecarset::compiled::CompiledSet;
-use crate::sidecarset::hot_upgrade::names;
+use crate::sidecarset::hot_upgrade::{Pair, is_of_pairs, names, of_new_pod};
 use crate::sidecarset::sameness::is_image_of;
+
+/// Whether a new pod brings a pair of the set in which the second container has the image: a manifest or a backup of a pod in which
+/// that one works.
+pub(super) fn is_turned(set: &CompiledSet, pod: &PodView<'_>) -> bool {
+    let images = images(pod);
+    set.pairs.iter().any(|pair| {
+        let [first, second] = names(&pair.name).map(|name| images.get(&*name).copied());
+        let is = |found: Option<&str>, ours: &str| found.is_some_and(|found| is_image_of(ours, found, &set.allowed));
+        is(second, &pair.image) && is(first, &pair.empty_image)
+    })
+}
+
+/// Lets the pairs of a new pod begin with the container that has the image in the pod. Which one works follows from the images alone:
+/// both containers are compared with the set, and the pod gets the annotations that fit, whatever it brings.
+pub(super) fn turn_at_creation(set: &mut CompiledSet, pod: &PodView<'_>) {
+    turn(set, pod, None);
+    let settled: BTreeMap<&str, &str> = set.pieces().map(|piece| (piece.name.as_str(), piece.image.as_str())).collect();
+    let order = |pair: &Pair| {
+        let [first, second] = names(&pair.name);
+        let is_first_idle = settled.get(&*first) == Some(&&*pair.empty_image) && pair.image != pair.empty_image;
+        if is_first_idle { [second, first] } else { [first, second] }
+    };
+    let annotations = of_new_pod(set.pairs.iter().map(|pair| (&*pair.name, order(pair))));
+    set.metadata.retain(|piece| !is_of_pairs(&piece.key));
+    set.metadata.extend(annotations);
+}
 
 /// Gives the two containers of each pair the images with which the pod may have them: those of the one that works and of the one that
 /// waits, in either order. While one of them is upgraded, the other keeps what it had `before`, if the pod was to carry the set then.
