@@ -115,9 +115,10 @@ fmt: ## Format the code.
 	$(CARGO) fmt --all
 
 .PHONY: lint
-lint: ## Check format and lints; both must be clean.
+lint: ## Check format, lints and the links in documentation; all must be clean.
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --quiet --locked --no-deps -p outrider-admission -p outrider-engine -p outrider
 
 .PHONY: lint-workflows
 lint-workflows: ## Check the workflow files of .github with actionlint, which Go builds.

@@ -28,6 +28,62 @@ impl From<NoAnswer> for String {
     }
 }
 
+/// Why a request has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum RequestError {
+    /// No answer in time.
+    #[error(transparent)]
+    NoAnswer(#[from] NoAnswer),
+    /// The API server refused, or could not be reached.
+    #[error("{}", said(.0))]
+    Client(Box<kube::Error>),
+}
+
+impl RequestError {
+    /// The status code of an answer; `None` where there was no answer.
+    pub fn code(&self) -> Option<u16> {
+        self.status().map(|status| status.code)
+    }
+
+    /// What the API server answered, if it did.
+    pub fn status(&self) -> Option<&Status> {
+        match self {
+            Self::Client(error) => match &**error {
+                kube::Error::Api(status) => Some(status),
+                _ => None,
+            },
+            Self::NoAnswer(_) => None,
+        }
+    }
+}
+
+impl From<kube::Error> for RequestError {
+    fn from(error: kube::Error) -> Self {
+        Self::Client(Box::new(error))
+    }
+}
+
+/// Waits for the answer to a request, [`REQUEST_TIMEOUT`] at most.
+///
+/// # Errors
+/// [`RequestError::NoAnswer`] after that time, and what the API server says.
+pub fn answer<T>(
+    request: impl Future<Output = Result<T, kube::Error>>,
+) -> impl Future<Output = Result<T, RequestError>> {
+    answer_within(REQUEST_TIMEOUT, request)
+}
+
+/// Waits for the answer to a request, for `limit` at most.
+///
+/// # Errors
+/// [`RequestError::NoAnswer`] after that time, and what the API server says.
+pub fn answer_within<T>(
+    limit: Duration,
+    request: impl Future<Output = Result<T, kube::Error>>,
+) -> impl Future<Output = Result<T, RequestError>> {
+    within(limit, async { request.await.map_err(RequestError::from) })
+}
+
 /// Waits for requests, [`REQUEST_TIMEOUT`] at most.
 ///
 /// # Errors
@@ -104,22 +160,32 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn answer(code: u16, message: &str, name: &str) -> kube::Error {
+    fn refusal(code: u16, message: &str, name: &str) -> kube::Error {
         let status = json!({"code": code, "message": message, "details": {"name": name}});
         kube::Error::Api(serde_json::from_value(status).unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_request_that_nobody_answers_ends_and_others_have_their_own_answer() {
+        let limit = Duration::from_millis(1);
+        let error = answer_within(limit, std::future::pending::<Result<(), kube::Error>>()).await.unwrap_err();
+        assert_eq!(error.to_string(), "the API server did not answer within 0 s");
+        assert_eq!(answer(async { Ok(1) }).await.unwrap(), 1);
+        let refused: Result<(), RequestError> = answer(async { Err(refusal(422, "it is invalid", "a")) }).await;
+        assert_eq!(refused.unwrap_err().to_string(), "it is invalid");
     }
 
     #[test]
     fn a_missing_right_is_named() {
         let configuration = r#"mutatingwebhookconfigurations.admissionregistration.k8s.io "outrider-mutating" is forbidden: User "jane" cannot get resource "mutatingwebhookconfigurations" in API group "admissionregistration.k8s.io" at the cluster scope"#;
-        let error = answer(403, configuration, "outrider-mutating");
+        let error = refusal(403, configuration, "outrider-mutating");
         let told = "you may not get mutatingwebhookconfigurations/outrider-mutating; break-glass needs get and patch";
         assert_eq!(to_user(&error, "break-glass needs get and patch"), told);
         assert_eq!(said(&error), configuration);
         let pods =
             r#"pods is forbidden: User "jane" cannot create resource "pods" in API group "" in the namespace "shop""#;
         assert_eq!(
-            to_user(&answer(403, pods, ""), "it does"),
+            to_user(&refusal(403, pods, ""), "it does"),
             "you may not create pods in the namespace shop; it does"
         );
     }
@@ -127,7 +193,7 @@ mod tests {
     #[test]
     fn other_answers_are_the_api_servers_words_and_never_a_structure() {
         let denied = r#"admission webhook "x.example.com" denied the request: no"#;
-        assert_eq!(to_user(&answer(403, denied, "a"), "more"), denied);
+        assert_eq!(to_user(&refusal(403, denied, "a"), "more"), denied);
         let bare = kube::Error::Api(Box::new(Status { code: 500, ..Status::default() }));
         assert_eq!(to_user(&bare, "more"), "code 500");
         let reason = Status { code: 429, reason: "TooManyRequests".to_owned(), ..Status::default() };

@@ -8,7 +8,7 @@ use kube::runtime::events::{Event, EventType, Recorder};
 use kube::{Client, Resource};
 use tokio::sync::Semaphore;
 
-use crate::answers::{NoAnswer, in_time};
+use crate::answers::answer;
 use crate::names::APP;
 
 /// Bytes of a note that the API server takes (`NoteLengthLimit` of k8s.io/kubernetes/pkg/apis/core/validation). It refuses events with
@@ -18,14 +18,6 @@ const NOTE_MAX_BYTES: usize = 1024;
 /// Writes the events of one component. An event that cannot be written is only logged, and never makes anything else fail.
 #[derive(Clone)]
 pub struct Events(Recorder);
-
-#[derive(Debug, thiserror::Error)]
-enum Error {
-    #[error(transparent)]
-    Api(#[from] kube::Error),
-    #[error(transparent)]
-    Timeout(#[from] NoAnswer),
-}
 
 impl Events {
     /// Events that `outrider-<component>` reports.
@@ -51,8 +43,7 @@ impl Events {
 
     /// Writes an event about the object that `about` refers to.
     pub async fn write(&self, event: &Event, about: &ObjectReference) {
-        let publish = async { Ok::<(), Error>(self.0.publish(event, about).await?) };
-        if let Err(error) = in_time(publish).await {
+        if let Err(error) = answer(self.0.publish(event, about)).await {
             tracing::warn!(%error, reason = event.reason, "An event cannot be written");
         }
     }

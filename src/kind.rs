@@ -8,6 +8,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 
 use crate::controller::Context;
+use crate::permissions::applied;
 use engine::demand::Demand;
 use engine::pod::stages::Stage;
 use engine::snapshot::Snapshot;
@@ -65,7 +66,7 @@ pub struct Kind {
     /// The definition, which says also whether objects have a namespace. The argument is where the API server finds the conversion of
     /// kinds with several versions.
     pub crd: fn(&WebhookClientConfig) -> CustomResourceDefinition,
-    /// What the process may do for the kind in the whole cluster.
+    /// What the process may do for the kind in the whole cluster, beside what follows from `keeps`.
     pub rules: fn() -> Vec<PolicyRule>,
     /// What the process may do for the kind in its own namespace.
     pub namespace_rules: fn() -> Vec<PolicyRule>,
@@ -77,25 +78,48 @@ pub struct Kind {
     pub demands: fn(&Snapshot) -> Vec<Demand>,
     /// The controller, if the kind has one.
     pub controller: Option<Start>,
-    /// What is watched for the kind. `rules` allow it.
+    /// What is watched for the kind, beside `keeps`. `rules` allow it.
     pub watches: &'static [Watched],
+    /// Group and resource of the objects that its controller keeps by server-side apply. That it may watch and apply them follows.
+    pub keeps: &'static [(&'static str, &'static str)],
     /// Who may edit its objects.
     pub editors: Editors,
     /// Its files in `config/samples`.
     pub samples: &'static [&'static str],
 }
 
-/// For a kind that needs no on-demand entries.
-pub fn no_demands(_: &Snapshot) -> Vec<Demand> {
-    Vec::new()
-}
-
-/// For a kind that needs nothing in our own namespace.
-pub const fn no_rules() -> Vec<PolicyRule> {
-    Vec::new()
-}
-
 impl Kind {
+    /// A kind that has a definition and nothing else, for a row to say what it has in addition. Its editors are named: who else may
+    /// edit its objects is to be decided.
+    pub const fn new(
+        name: &'static str,
+        family: Family,
+        crd: fn(&WebhookClientConfig) -> CustomResourceDefinition,
+    ) -> Self {
+        Self {
+            name,
+            family,
+            crd,
+            rules: Vec::new,
+            namespace_rules: Vec::new,
+            webhooks: |registry| registry,
+            stages: &[],
+            demands: |_| Vec::new(),
+            controller: None,
+            watches: &[],
+            keeps: &[],
+            editors: Editors::Named,
+            samples: &[],
+        }
+    }
+
+    /// What the process may do for the kind in the whole cluster.
+    pub fn cluster_rules(&self) -> Vec<PolicyRule> {
+        let mut rules = (self.rules)();
+        rules.extend(self.keeps.iter().map(|(group, plural)| applied(group, plural)));
+        rules
+    }
+
     /// The definition, for callers to which it does not matter where objects are converted.
     pub fn definition(&self) -> CustomResourceDefinition {
         (self.crd)(&WebhookClientConfig::default())

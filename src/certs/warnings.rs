@@ -4,9 +4,8 @@ use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::runtime::events::{Event, EventType};
 use kube::{Api, Client, Resource};
-use tokio::time::timeout;
 
-use crate::answers::REQUEST_TIMEOUT;
+use crate::answers::answer;
 use crate::events::Events;
 use crate::names::MUTATING;
 
@@ -33,8 +32,8 @@ impl Warnings {
             secondary: None,
         };
         // `kubectl describe` finds events by uid.
-        let about = match timeout(REQUEST_TIMEOUT, self.configurations.get_opt(MUTATING)).await {
-            Ok(Ok(Some(found))) => found.object_ref(&()),
+        let about = match answer(self.configurations.get_opt(MUTATING)).await {
+            Ok(Some(found)) => found.object_ref(&()),
             _ => named(),
         };
         self.events.write(&event, &about).await;

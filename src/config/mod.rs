@@ -17,7 +17,7 @@ use serde_json::Value;
 pub use self::check::{Checked, MOST_WORKERS, check};
 pub use self::duration::{GoDuration, StopBudget};
 pub use self::field::{ConfigField, FIELDS, ValueForm};
-pub use self::project_config::{ControllerConfig, Health, LeaderElection, Metrics, ProjectConfig, Spec, Webhook};
+pub use self::project_config::{ControllerConfig, Health, LeaderElection, MetricsConfig, ProjectConfig, Spec, Webhook};
 use crate::validate::Validate;
 use engine::yaml;
 

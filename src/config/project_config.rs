@@ -30,7 +30,7 @@ pub struct ProjectConfig {
     pub controller: ControllerConfig,
     /// The metrics.
     #[serde(deserialize_with = "null_as_default", skip_serializing_if = "is_default")]
-    pub metrics: Metrics,
+    pub metrics: MetricsConfig,
     /// The probes.
     #[serde(deserialize_with = "null_as_default", skip_serializing_if = "is_default")]
     pub health: Health,
@@ -64,7 +64,7 @@ pub struct ControllerConfig {
 /// `metrics`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Metrics {
+pub struct MetricsConfig {
     /// Where they are served.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bind_address: Option<String>,

@@ -15,7 +15,7 @@ use super::owner::is_controlled_by;
 use super::queue::ReconcileError;
 use super::scope::{Scoped, within};
 use super::{Again, Key, Store};
-use crate::answers::{NoAnswer, REQUEST_TIMEOUT, is_refusal, said};
+use crate::answers::{RequestError, answer, is_refusal};
 
 #[cfg(test)]
 mod tests;
@@ -54,23 +54,15 @@ pub enum Error {
         /// Name of the object.
         name: String,
     },
-    /// The API server refused, or could not be reached.
-    #[error("{kind} {name:?}: {}", said(source))]
+    /// The API server refused, could not be reached, or did not answer in time.
+    #[error("{kind} {name:?}: {source}")]
     Request {
         /// Kind of the object.
         kind: Cow<'static, str>,
         /// Name of the object.
         name: String,
-        /// What it said.
-        source: Box<kube::Error>,
-    },
-    /// No answer in time.
-    #[error("{kind} {name:?}: {}", NoAnswer(REQUEST_TIMEOUT))]
-    Timeout {
-        /// Kind of the object.
-        kind: Cow<'static, str>,
-        /// Name of the object.
-        name: String,
+        /// What it said, if anything.
+        source: RequestError,
     },
     /// The object cannot be written as JSON: a mistake in the controller.
     #[error("an object cannot be written as JSON: {0}")]
@@ -81,8 +73,7 @@ impl Error {
     /// What the API server answered, if it is that which failed.
     pub fn answer(&self) -> Option<&Status> {
         let Self::Request { source, .. } = self else { return None };
-        let kube::Error::Api(status) = &**source else { return None };
-        Some(status)
+        source.status()
     }
 
     /// The HTTP status code of that answer.
@@ -93,7 +84,7 @@ impl Error {
 
 impl ReconcileError for Error {
     fn is_refusal(&self) -> bool {
-        matches!(self, Self::Request { source, .. } if is_refusal(source))
+        matches!(self, Self::Request { source: RequestError::Client(error), .. } if is_refusal(error))
     }
 }
 
@@ -120,37 +111,33 @@ fn is_namespace_terminating(error: &kube::Error) -> bool {
     status.code == 403 && causes.into_iter().any(|cause| cause.reason == "NamespaceTerminating")
 }
 
-/// Writes owned objects under one name of a field manager.
-#[derive(Clone)]
-pub struct Applier {
+/// Keeps owned objects of one kind: writes them under one name of a field manager.
+pub struct Applier<C> {
     client: Client,
     field_manager: &'static str,
+    watched: Store<Owned<C>>,
 }
 
-impl Applier {
-    /// Writes as this field manager.
-    pub const fn new(client: Client, field_manager: &'static str) -> Self {
-        Self { client, field_manager }
+impl<C: Resource<DynamicType = (), Scope: Scoped> + Serialize> Applier<C> {
+    /// Writes as this field manager. An object that is not among those that are `watched` is read from the API server.
+    pub const fn new(client: Client, field_manager: &'static str, watched: Store<Owned<C>>) -> Self {
+        Self { client, field_manager, watched }
     }
 
     /// Applies the object as wanted, and returns it as it is then. Fields that `wanted` does not have are left to others;
     /// those that it has are taken by force. Writes nothing when all of `wanted` is there.
     ///
-    /// `wanted` needs a name, a namespace if its kind has such, and an owner reference with `controller`. `store` holds the watched
-    /// objects: one that is not in there is read from the API server. An object that another client creates in between is taken over
-    /// unless it has a controller, as server-side apply cannot be limited to creating.
+    /// `wanted` needs a name, a namespace if its kind has such, and an owner reference with `controller`. An object that another client
+    /// creates meanwhile is taken over unless it has a controller, as server-side apply cannot be limited to creating.
     ///
     /// # Errors
     /// [`Error::Foreign`] when an object of this name has another controller or none; else what the API server says.
-    pub async fn apply<C>(&self, wanted: &C, store: &Store<Owned<C>>) -> Result<Arc<Owned<C>>, Error>
-    where
-        C: Resource<DynamicType = (), Scope: Scoped> + Serialize,
-    {
+    pub async fn apply(&self, wanted: &C) -> Result<Arc<Owned<C>>, Error> {
         let (key, kind) = (Key::of(wanted), C::kind(&()));
         let api = within::<Owned<C>>(self.client.clone(), &key.namespace);
         let owner = wanted.owner_references().iter().find(|owner| owner.controller == Some(true));
         let owner = owner.ok_or_else(|| Error::NoOwner { kind: kind.clone(), name: key.name.clone() })?;
-        let live = match store.get(&key) {
+        let live = match self.watched.get(&key) {
             Some(live) => Some(live),
             None => request::<C, _>(&key, api.get_opt(&key.name)).await?.map(Arc::new),
         };
@@ -177,18 +164,16 @@ impl Applier {
 /// Waits for an answer about the `C` of this key, but not for ever.
 ///
 /// # Errors
-/// [`Error::Request`] or [`Error::Timeout`].
+/// [`Error::NamespaceTerminating`], or [`Error::Request`] for any other refusal and where there is no answer.
 pub async fn request<C: Resource<DynamicType = ()>, T>(
     key: &Key,
     request: impl Future<Output = Result<T, kube::Error>>,
 ) -> Result<T, Error> {
     let (kind, name) = (C::kind(&()), key.name.clone());
-    match tokio::time::timeout(REQUEST_TIMEOUT, request).await {
-        Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(error)) if is_namespace_terminating(&error) => Err(Error::NamespaceTerminating { kind, name }),
-        Ok(Err(source)) => Err(Error::Request { kind, name, source: Box::new(source) }),
-        Err(_) => Err(Error::Timeout { kind, name }),
-    }
+    answer(request).await.map_err(|source| match &source {
+        RequestError::Client(error) if is_namespace_terminating(error) => Error::NamespaceTerminating { kind, name },
+        _ => Error::Request { kind, name, source },
+    })
 }
 
 /// Whether all of `wanted` is in `live`: what the API server or others added does not count, nor the place of a list's items

@@ -21,14 +21,17 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use futures::future::{BoxFuture, join_all};
 use kube::{Client, Resource};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::watch::Receiver;
 use tokio_util::sync::CancellationToken;
 
 pub use self::retired::is_retired;
 pub use self::store::{Key, Store};
+use crate::controller::apply::Applier;
 use crate::controller::leader_term::LeaderTerm;
 use crate::controller::options::{ControllerOptions, WORKERS};
 use crate::controller::queue::{Queue, ReconcileError, add_all};
@@ -133,6 +136,16 @@ impl<K: Watchable> Operator<K> {
         })
     }
 
+    /// Watches objects that a `K` controls and keeps by server-side apply, as this field manager; `labels` is a selector that all of
+    /// them fit.
+    pub fn keeping<C>(&mut self, field_manager: &'static str, labels: Option<&str>) -> Applier<C>
+    where
+        C: Resource<DynamicType = (), Scope: Scoped> + Serialize + 'static,
+    {
+        let watched = self.owning(labels);
+        Applier::new(self.context.client.clone(), field_manager, watched)
+    }
+
     /// Watches objects that some `K` depend on. `touched` gets the object before and after, and gives the keys of those `K`;
     /// it is called once for each version of the object that the watch reports.
     pub fn watching<C: Watchable, T: IntoIterator<Item = Key> + Send>(
@@ -157,9 +170,20 @@ impl<K: Watchable> Operator<K> {
         store
     }
 
-    /// Runs until the term ends, and then finishes what it has begun. `reconcile` is called only once every watch has listed
-    /// all that there is; if that takes longer than the tuning allows, the controller ends, to be started again.
-    pub async fn run<E, F, R>(self, reconcile: R)
+    /// Runs until the term ends, and then finishes what it has begun. `reconcile` gets `with`, and an object. It is called only once
+    /// every watch has listed all that there is; if that takes longer than the tuning allows, the controller ends, to be started again.
+    pub fn run<W, E, F, R>(self, with: W, reconcile: R) -> BoxFuture<'static, ()>
+    where
+        W: Send + Sync + 'static,
+        E: ReconcileError + 'static,
+        F: Future<Output = Result<Again, E>> + Send + 'static,
+        R: Fn(Arc<W>, Arc<K>) -> F + Clone + Send + Sync + 'static,
+    {
+        let with = Arc::new(with);
+        self.reconciling(move |object| reconcile(Arc::clone(&with), object)).boxed()
+    }
+
+    async fn reconciling<E, F, R>(self, reconcile: R)
     where
         E: ReconcileError,
         F: Future<Output = Result<Again, E>> + Send,

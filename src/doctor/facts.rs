@@ -45,7 +45,7 @@ pub struct Facts {
     pub ca_secret: Option<Secret>,
     /// The Secret that the pods mount with the serving certificate, where there is one.
     pub serving_secret: Option<Secret>,
-    /// What a TLS handshake with each webhook gave, by [`Entry::key`](crate::doctor::entries::Entry::key).
+    /// What a TLS handshake with each webhook gave, by [`ConfigurationEntry::key`](crate::doctor::entries::ConfigurationEntry::key).
     pub handshakes: BTreeMap<String, Handshake>,
     /// What converters that are trusted answered, where it was no conversion, by the same key: the end of a sentence about them.
     pub unconverted: BTreeMap<String, String>,

@@ -101,7 +101,7 @@ mod tests {
     /// Whether some rule allows all of this.
     fn allows(kind: &Kind, group: &str, plural: &str, verbs: &[&str]) -> bool {
         let has = |list: &Option<Vec<String>>, text: &str| list.iter().flatten().any(|found| found == text);
-        (kind.rules)().iter().any(|rule| {
+        kind.cluster_rules().iter().any(|rule| {
             has(&rule.api_groups, group)
                 && has(&rule.resources, plural)
                 && verbs.iter().all(|verb| rule.verbs.iter().any(|given| given == verb))

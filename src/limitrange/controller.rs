@@ -13,7 +13,7 @@ use futures::future::BoxFuture;
 use crate::controller::Context;
 use crate::controller::conditions::Statement;
 use crate::field_managers::CLUSTER_LIMIT_RANGE;
-use crate::plugins::statuses::{self, Error, Keeper, PENDING, StatementFacts, Statuses, keep, not_seen};
+use crate::plugins::statuses::{self, Keeper, PENDING, RequestError, StatementFacts, Statuses, keep, not_seen};
 use crate::watch::ClusterLimitRangeResource;
 
 /// Name of the controller in logs, metrics and the flag `--controllers`.
@@ -30,7 +30,7 @@ impl Statuses for RangeStatuses {
     const NAME: &'static str = NAME;
     const KIND: &'static str = KIND;
 
-    async fn pass(&mut self, keeper: &mut Keeper) -> Result<Option<Duration>, Error> {
+    async fn pass(&mut self, keeper: &mut Keeper) -> Result<Option<Duration>, RequestError> {
         let records = keeper.model.range_table.all();
         keeper
             .write_programmed::<ClusterLimitRangeResource, _>(CLUSTER_LIMIT_RANGE, &records, demands, programmed)

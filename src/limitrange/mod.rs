@@ -6,7 +6,7 @@ pub mod crd;
 use admission::Registry;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
-use crate::kind::{Editors, Family, Kind, Reader, Watched, no_rules};
+use crate::kind::{Family, Kind, Reader, Watched};
 use crate::permissions::{READ, rule};
 use engine::limitrange::api::{GROUP, PLURAL};
 use engine::limitrange::endpoints;
@@ -15,21 +15,16 @@ use engine::snapshot::Snapshot;
 
 /// The kind. Its editor decides about pods in all namespaces, so that role is given by name.
 pub const CLUSTER_LIMIT_RANGE: Kind = Kind {
-    name: controller::NAME,
-    family: Family::Product,
-    crd: |_| crd::cluster_limit_range(),
     rules,
-    namespace_rules: no_rules,
     webhooks,
-    stages: &[],
     demands: endpoints::demands,
     controller: Some(controller::start),
     watches: &[
         Watched { group: GROUP, plural: PLURAL, reader: Reader::Decisions },
         Watched { group: "", plural: "namespaces", reader: Reader::Decisions },
     ],
-    editors: Editors::Named,
     samples: &["policy_v1alpha1_clusterlimitrange.yaml"],
+    ..Kind::new(controller::NAME, Family::Product, |_| crd::cluster_limit_range())
 };
 
 fn rules() -> Vec<PolicyRule> {

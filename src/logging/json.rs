@@ -48,7 +48,7 @@ where
         writer.write_str("\",\"level\":\"")?;
         writer.write_str(event.metadata().level().as_str())?;
         writer.write_char('"')?;
-        let mut members = Members { writer: &mut writer, result: Ok(()) };
+        let mut members = JsonMembers { writer: &mut writer, result: Ok(()) };
         event.record(&mut members);
         members.result?;
         for span in context.event_scope().into_iter().flat_map(Scope::from_root) {
@@ -62,12 +62,12 @@ where
 }
 
 /// Members of the object, each with a comma in front.
-struct Members<'w, 'l> {
+struct JsonMembers<'w, 'l> {
     writer: &'w mut Writer<'l>,
     result: fmt::Result,
 }
 
-impl Members<'_, '_> {
+impl JsonMembers<'_, '_> {
     fn member(&mut self, name: &str, value: impl FnOnce(&mut Self) -> fmt::Result) -> fmt::Result {
         self.writer.write_str(",\"")?;
         write_escaped(self.writer, name)?;
@@ -96,7 +96,7 @@ impl Members<'_, '_> {
     }
 }
 
-impl Visit for Members<'_, '_> {
+impl Visit for JsonMembers<'_, '_> {
     fn record_str(&mut self, field: &Field, value: &str) {
         self.record(field, |members| members.quoted(value));
     }

@@ -31,13 +31,13 @@ pub struct Lines(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    queue: Mutex<Queue>,
+    queue: Mutex<WaitingLines>,
     filled: Condvar,
     written: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Queue {
+struct WaitingLines {
     bytes: Vec<u8>,
     // Nothing is gained by waiting longer.
     is_due: bool,
@@ -90,7 +90,7 @@ impl Lines {
 
 impl Shared {
     // Nothing panics while it holds the lock.
-    fn lock(&self) -> MutexGuard<'_, Queue> {
+    fn lock(&self) -> MutexGuard<'_, WaitingLines> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

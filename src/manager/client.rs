@@ -105,7 +105,7 @@ pub struct Selection {
 /// A request that took too long.
 #[derive(Debug, thiserror::Error)]
 #[error("no answer within {0:?}")]
-struct NoAnswer(Duration);
+struct RequestTimeout(Duration);
 
 /// The kubeconfig that is used where none is given: that of KUBECONFIG, else the one in the home folder.
 fn default_kubeconfig() -> String {
@@ -207,7 +207,7 @@ impl Connection {
             .with_layer(&MapErrLayer::new(with_causes));
         let Some(timeout) = self.timeout else { return Ok(builder.build()) };
         let patient = MapFutureLayer::new(move |answer| async move {
-            tokio::time::timeout(timeout, answer).await.unwrap_or_else(|_| Err(NoAnswer(timeout).into()))
+            tokio::time::timeout(timeout, answer).await.unwrap_or_else(|_| Err(RequestTimeout(timeout).into()))
         });
         Ok(builder.with_layer(&patient).build())
     }

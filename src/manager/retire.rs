@@ -54,7 +54,7 @@ impl Retirement {
         let spec = kind.definition().spec;
         let (group, names) = (spec.group, spec.names);
         let is_own = |list: Option<Vec<String>>, own: &str| list.iter().flatten().any(|found| found == own);
-        let writes = (kind.rules)().into_iter().any(|rule| {
+        let writes = kind.cluster_rules().into_iter().any(|rule| {
             is_own(rule.api_groups, &group)
                 && is_own(rule.resources, &names.plural)
                 && rule.verbs.iter().any(|verb| verb == "patch")

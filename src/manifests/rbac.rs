@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject};
 
-use crate::kind::Family;
+use crate::kind::{Family, Kind};
 use crate::kinds::Kinds;
 use crate::manifests::{metadata, namespaced};
 use crate::names::{APP, CA_SECRET, LEASE, MUTATING, ON_DEMAND_MUTATING, ON_DEMAND_VALIDATING, VALIDATING};
@@ -63,7 +63,7 @@ impl Rbac {
 }
 
 fn cluster_rules(kinds: &Kinds) -> Vec<PolicyRule> {
-    let of_family = |family| kinds.iter().filter(move |kind| kind.family == family).flat_map(|kind| (kind.rules)());
+    let of_family = |family| kinds.iter().filter(move |kind| kind.family == family).flat_map(Kind::cluster_rules);
     let process = [
         rule(
             "admissionregistration.k8s.io",

@@ -14,7 +14,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
 use super::conditions::{Asked, Contradictions, contradicted, programmed};
-use super::statuses::{Error, Keeper, Statuses, accepted, keep};
+use super::statuses::{Keeper, RequestError, Statuses, accepted, keep};
 use crate::controller::Context;
 use crate::field_managers::ADMISSION_PLUGIN;
 use crate::image_policy::BackendState;
@@ -37,7 +37,7 @@ impl Statuses for PluginStatuses {
     const NAME: &'static str = NAME;
     const KIND: &'static str = KIND;
 
-    async fn pass(&mut self, keeper: &mut Keeper) -> Result<Option<Duration>, Error> {
+    async fn pass(&mut self, keeper: &mut Keeper) -> Result<Option<Duration>, RequestError> {
         let records = keeper.model.plugin_table.all();
         if records.is_empty() {
             return Ok(None);

@@ -9,7 +9,7 @@ pub mod statuses;
 use admission::Registry;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
-use crate::kind::{Editors, Family, Kind, Reader, Watched};
+use crate::kind::{Family, Kind, Reader, Watched};
 use crate::names::IMAGE_POLICY_SECRET;
 use crate::permissions::{READ, rule};
 use engine::plugins::api::{GROUP, PLURAL};
@@ -19,20 +19,15 @@ use engine::snapshot::Snapshot;
 
 /// The kind. Its editor decides about pods in all namespaces, so that role is given by name.
 pub const ADMISSION_PLUGIN: Kind = Kind {
-    name: controller::NAME,
-    family: Family::Product,
-    crd: |_| crd::admission_plugin(),
     rules,
     namespace_rules: || vec![rule("", &["secrets"], &[IMAGE_POLICY_SECRET], &["list", "watch"])],
     webhooks,
-    stages: &[],
     demands: endpoints::demands,
     controller: Some(controller::start),
     watches: &[
         Watched { group: GROUP, plural: PLURAL, reader: Reader::Decisions },
         Watched { group: "", plural: "namespaces", reader: Reader::Decisions },
     ],
-    editors: Editors::Named,
     samples: &[
         "policy_v1alpha1_alwayspullimages.yaml",
         "policy_v1alpha1_podnodeselector.yaml",
@@ -57,6 +52,7 @@ pub const ADMISSION_PLUGIN: Kind = Kind {
         "policy_v1alpha1_serviceaccount.yaml",
         "policy_v1alpha1_noderestriction.yaml",
     ],
+    ..Kind::new(controller::NAME, Family::Product, |_| crd::admission_plugin())
 };
 
 /// Every process may read the webhook configurations, which tell whether the API server calls.

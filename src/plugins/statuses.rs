@@ -21,7 +21,8 @@ use tokio::time::sleep;
 
 use super::entries::EntryReader;
 pub use super::entries::PodEntries;
-use crate::answers::{self, NoAnswer, said};
+pub use crate::answers::RequestError;
+use crate::answers::answer;
 use crate::controller::Context;
 use crate::controller::conditions::Statement;
 use crate::field_managers::patching;
@@ -51,7 +52,7 @@ pub trait Statuses: Send {
     const KIND: &'static str;
 
     /// Reconciles every object, and returns when to do so again; none where there is no object.
-    fn pass(&mut self, keeper: &mut Keeper) -> impl Future<Output = Result<Option<Duration>, Error>> + Send;
+    fn pass(&mut self, keeper: &mut Keeper) -> impl Future<Output = Result<Option<Duration>, RequestError>> + Send;
 }
 
 /// Keeps statuses until the term of the context ends.
@@ -100,21 +101,6 @@ pub async fn keep<S: Statuses>(context: Context, mut statuses: S) {
     let _ended = term.until_ending(work).await;
 }
 
-/// A pass that did not succeed.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The API server refused.
-    #[error("{}", said(.0))]
-    Api(#[from] kube::Error),
-    /// It did not answer.
-    #[error(transparent)]
-    Timeout(#[from] NoAnswer),
-}
-
-async fn in_time<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, Error> {
-    answers::in_time(async { request.await.map_err(Error::from) }).await
-}
-
 /// What statuses are found and written with.
 pub struct Keeper {
     client: Client,
@@ -142,8 +128,8 @@ impl Keeper {
     ///
     /// # Errors
     /// What the API server says about the entries of pods.
-    pub async fn facts(&mut self) -> Result<StatementFacts, Error> {
-        let of_pods = in_time(self.entries.read()).await?;
+    pub async fn facts(&mut self) -> Result<StatementFacts, RequestError> {
+        let of_pods = answer(self.entries.read()).await?;
         Ok(StatementFacts {
             snapshot: self.model.snapshot.load_full(),
             in_order: self.in_order.borrow().clone(),
@@ -163,7 +149,7 @@ impl Keeper {
         records: &[Arc<Record<C>>],
         demands: fn(&Snapshot) -> Vec<Demand>,
         programmed: fn(&Record<C>, &StatementFacts, &[Demand]) -> Statement,
-    ) -> Result<Option<Duration>, Error>
+    ) -> Result<Option<Duration>, RequestError>
     where
         R: Resource<DynamicType = (), Scope = ClusterResourceScope> + Clone + Debug + DeserializeOwned,
         C: Send + Sync,
@@ -186,7 +172,7 @@ impl Keeper {
         manager: &str,
         records: &[Arc<Record<C>>],
         statements: impl Fn(&Record<C>) -> Vec<Statement>,
-    ) -> Result<Duration, Error>
+    ) -> Result<Duration, RequestError>
     where
         R: Resource<DynamicType = (), Scope = ClusterResourceScope> + Clone + Debug + DeserializeOwned,
         C: Send + Sync,
@@ -204,7 +190,7 @@ impl Keeper {
         manager: &str,
         record: &Record<C>,
         statements: Vec<Statement>,
-    ) -> Result<Duration, Error>
+    ) -> Result<Duration, RequestError>
     where
         R: Resource<DynamicType = (), Scope = ClusterResourceScope> + Clone + Debug + DeserializeOwned,
         C: Send + Sync,
@@ -218,9 +204,9 @@ impl Keeper {
         let patch = json!({"metadata": {"uid": record.uid}, "status": status});
         // Nothing is read of what is answered.
         let api = Api::<Partial<R>>::all(self.client.clone());
-        match in_time(api.patch_status(&record.name, &patching(manager), &Patch::Merge(&patch))).await {
+        match answer(api.patch_status(&record.name, &patching(manager), &Patch::Merge(&patch))).await {
             // Deleted meanwhile, or deleted and made again.
-            Err(Error::Api(error)) if matches!(answers::code(&error), Some(404 | 409)) => Ok(pause),
+            Err(error) if matches!(error.code(), Some(404 | 409)) => Ok(pause),
             written => written.map(|_| pause),
         }
     }

@@ -13,7 +13,7 @@ use futures::future::BoxFuture;
 use crate::controller::Context;
 use crate::controller::conditions::Statement;
 use crate::field_managers::POD_SECURITY_PROFILE;
-use crate::plugins::statuses::{self, Error, Keeper, PENDING, StatementFacts, Statuses, keep, not_seen};
+use crate::plugins::statuses::{self, Keeper, PENDING, RequestError, StatementFacts, Statuses, keep, not_seen};
 use crate::watch::PodSecurityProfileResource;
 
 /// Name of the controller in logs, metrics and the flag `--controllers`.
@@ -30,7 +30,7 @@ impl Statuses for ProfileStatuses {
     const NAME: &'static str = NAME;
     const KIND: &'static str = KIND;
 
-    async fn pass(&mut self, keeper: &mut Keeper) -> Result<Option<Duration>, Error> {
+    async fn pass(&mut self, keeper: &mut Keeper) -> Result<Option<Duration>, RequestError> {
         let records = keeper.model.profile_table.all();
         keeper
             .write_programmed::<PodSecurityProfileResource, _>(POD_SECURITY_PROFILE, &records, demands, programmed)

@@ -7,7 +7,7 @@ pub mod crd;
 use admission::Registry;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
-use crate::kind::{Editors, Family, Kind, Reader, Watched, no_rules};
+use crate::kind::{Family, Kind, Reader, Watched};
 use crate::permissions::{READ, rule};
 use engine::podsecurityprofile::api::{GROUP, PLURAL};
 use engine::podsecurityprofile::endpoints::{self, PodSecurityProfiles};
@@ -16,11 +16,7 @@ use engine::snapshot::Snapshot;
 
 /// The kind. Its editor decides about pods in all namespaces, so that role is given by name.
 pub const POD_SECURITY_PROFILE: Kind = Kind {
-    name: controller::NAME,
-    family: Family::Product,
-    crd: |_| crd::pod_security_profile(),
     rules,
-    namespace_rules: no_rules,
     webhooks,
     stages: &[&PodSecurityProfiles],
     demands: endpoints::demands,
@@ -29,8 +25,8 @@ pub const POD_SECURITY_PROFILE: Kind = Kind {
         Watched { group: GROUP, plural: PLURAL, reader: Reader::Decisions },
         Watched { group: "", plural: "namespaces", reader: Reader::Decisions },
     ],
-    editors: Editors::Named,
     samples: &["policy_v1alpha1_podsecurityprofile.yaml"],
+    ..Kind::new(controller::NAME, Family::Product, |_| crd::pod_security_profile())
 };
 
 fn rules() -> Vec<PolicyRule> {

@@ -54,7 +54,7 @@ pub struct Front<W> {
 }
 
 /// A connection as its requests see it.
-struct Connection<W> {
+struct ServedConnection<W> {
     front: Arc<Front<W>>,
     end_of_age: Instant,
     place: ConnectionSlot,
@@ -82,7 +82,7 @@ impl<W: Send + Sync + 'static> Front<W> {
             () = place.activity.given_up() => return,
         };
         let is_http2 = tls.get_ref().1.alpn_protocol() == Some(b"h2");
-        let connection = Arc::new(Connection {
+        let connection = Arc::new(ServedConnection {
             end_of_age: Instant::now() + age(&self.limits, place.activity.number),
             front: self,
             place,
@@ -125,7 +125,7 @@ fn age(limits: &Limits, number: u64) -> Duration {
     limits.connection_age + limits.connection_age_spread.mul_f64(f64::from(fraction) / f64::from(u32::MAX))
 }
 
-impl<W: Send + Sync + 'static> Connection<W> {
+impl<W: Send + Sync + 'static> ServedConnection<W> {
     async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
         let _asking = self.place.activity.ask();
         let version = request.version();

@@ -8,7 +8,7 @@ pub mod rollout;
 use admission::Registry;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
-use crate::kind::{Editors, Family, Kind, Reader, Watched};
+use crate::kind::{Family, Kind, Reader, Watched};
 use crate::permissions::{READ, rule};
 use engine::pod;
 use engine::sidecarset::api::{GROUP, PLURAL};
@@ -19,13 +19,9 @@ use engine::snapshot::Snapshot;
 
 /// The kind. The editor of a set runs code in every pod that it selects, in all namespaces, so that role is given by name.
 pub const SIDECAR_SET: Kind = Kind {
-    name: controller::NAME,
-    family: Family::Product,
-    crd: |_| crd::sidecarset(),
     rules,
     namespace_rules,
     webhooks,
-    stages: &[],
     demands: pod::after_creation::demands,
     controller: Some(controller::start),
     watches: &[
@@ -33,8 +29,8 @@ pub const SIDECAR_SET: Kind = Kind {
         Watched { group: "", plural: "namespaces", reader: Reader::Decisions },
         Watched { group: "", plural: "pods", reader: Reader::Controller },
     ],
-    editors: Editors::Named,
     samples: &["apps_v1alpha1_sidecarset.yaml"],
+    ..Kind::new(controller::NAME, Family::Product, |_| crd::sidecarset())
 };
 
 fn rules() -> Vec<PolicyRule> {

@@ -20,13 +20,13 @@ pub struct DeploymentSpec {
     /// Which pods are its.
     pub selector: Option<SelectorText>,
     /// How pods are replaced.
-    pub strategy: Option<Strategy>,
+    pub strategy: Option<DeploymentStrategy>,
 }
 
 /// How pods are replaced.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub struct Strategy {
+pub struct DeploymentStrategy {
     /// `RollingUpdate` or `Recreate`.
     #[serde(rename = "type")]
     pub type_: Option<String>,

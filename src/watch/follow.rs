@@ -55,12 +55,34 @@ impl<Q: Eq + Hash + Clone> Follower<Q> {
         key: impl Fn(&K) -> Q,
         mut each: impl FnMut(WatchStep<K, Q>),
     ) {
+        self.follow_some(event, key, |step| {
+            each(match step {
+                WatchStep::Is((object, _)) => WatchStep::Is(object),
+                WatchStep::Gone(key) => WatchStep::Gone(key),
+                WatchStep::Listed => WatchStep::Listed,
+            });
+            true
+        });
+    }
+
+    /// The same for a collection of which few objects matter, for a caller that keeps the same keys. Where `each` returns false about an
+    /// object that is there, its key is not kept, and nothing follows when the object is missing from a later list.
+    pub fn follow_some<K: Resource<DynamicType = ()>>(
+        &mut self,
+        event: Result<Event<K>, watcher::Error>,
+        key: impl Fn(&K) -> Q,
+        mut each: impl FnMut(WatchStep<(K, &Q), Q>) -> bool,
+    ) {
         report(&event, &mut self.throttle);
         match event {
             Ok(Event::Init) => self.relist.begin(),
             Ok(Event::Apply(object) | Event::InitApply(object)) => {
-                self.relist.seen(key(&object));
-                each(WatchStep::Is(object));
+                let key = key(&object);
+                if each(WatchStep::Is((object, &key))) {
+                    self.relist.seen(key);
+                } else {
+                    self.relist.gone(&key);
+                }
             }
             Ok(Event::Delete(object)) => {
                 let key = key(&object);
@@ -68,7 +90,9 @@ impl<Q: Eq + Hash + Clone> Follower<Q> {
                 each(WatchStep::Gone(key));
             }
             Ok(Event::InitDone) => {
-                self.relist.finish().into_iter().map(WatchStep::Gone).for_each(&mut each);
+                for key in self.relist.finish() {
+                    each(WatchStep::Gone(key));
+                }
                 each(WatchStep::Listed);
             }
             Err(_) => {}
@@ -111,5 +135,32 @@ mod tests {
             });
         }
         assert_eq!(told, ["+a", "+b", "listed", "+b", "-a", "listed", "-b"]);
+    }
+
+    #[test]
+    fn of_an_object_that_does_not_matter_no_key_is_kept() {
+        let (mut follower, mut gone) = (Follower::default(), Vec::new());
+        let mut matters = true;
+        for event in [
+            Event::Init,
+            Event::InitApply(object("a")),
+            Event::InitApply(object("b")),
+            Event::InitApply(object("never")),
+            Event::InitDone,
+            Event::Apply(object("b")),
+            Event::Init,
+            Event::InitDone,
+        ] {
+            matters &= !matches!(event, Event::Apply(_));
+            follower.follow_some(Ok(event), ConfigMap::name_any, |step| match step {
+                WatchStep::Is((object, _)) => matters && object.name_any() != "never",
+                WatchStep::Gone(name) => {
+                    gone.push(name);
+                    true
+                }
+                WatchStep::Listed => true,
+            });
+        }
+        assert_eq!(gone, ["a"], "b did not matter in the end");
     }
 }

@@ -7,9 +7,9 @@ use futures::stream::unfold;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
 use k8s_openapi::apimachinery::pkg::version::Info;
 use kube::Client;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
-use crate::answers::{REQUEST_TIMEOUT, code};
+use crate::answers::{answer, code};
 
 /// A control plane can be upgraded while this process runs; no watch reports it.
 const AGAIN: Duration = Duration::from_secs(300);
@@ -23,10 +23,9 @@ pub fn versions(client: Client) -> impl Stream<Item = (Option<u32>, bool)> {
     unfold((client, Duration::ZERO), |(client, mut pause)| async move {
         loop {
             sleep(pause).await;
-            match timeout(REQUEST_TIMEOUT, read(&client)).await {
-                Ok(Ok(found)) => return Some((found, (client, AGAIN))),
-                Ok(Err(error)) => tracing::debug!(%error, "The API server returns no version, trying again"),
-                Err(_) => tracing::debug!("The API server does not answer the request for its version, trying again"),
+            match answer(read(&client)).await {
+                Ok(found) => return Some((found, (client, AGAIN))),
+                Err(error) => tracing::debug!(%error, "The API server returns no version, trying again"),
             }
             pause = RETRY;
         }

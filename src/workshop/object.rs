@@ -1,5 +1,6 @@
 //! An object of a kind.
 
+mod joined;
 mod metadata;
 
 use std::fmt::Debug;
@@ -8,16 +9,27 @@ use admission::Operation;
 use admission::bounded::first;
 use admission::registry::{Resource, Rule, Scope};
 use admission::review::null_as_default;
+use k8s_openapi::api::rbac::v1::PolicyRule;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, JSONSchemaProps, WebhookClientConfig,
+};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Client;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use self::joined::Joined;
+use crate::controller::apply::Error;
 use crate::controller::scope::Scoped;
+use crate::controller::status;
+use crate::crd::{self, Definition};
+use crate::kind::{Family, Kind, Reader, Watched};
+use crate::permissions::own_kind;
 
 /// A part of an object that is decoded with whatever is missing at its default.
-pub trait Part: Debug + Clone + Default + PartialEq + Serialize + DeserializeOwned {}
+pub trait Part: Debug + Clone + Default + PartialEq + Serialize + DeserializeOwned + Send + Sync + 'static {}
 
-impl<T: Debug + Clone + Default + PartialEq + Serialize + DeserializeOwned> Part for T {}
+impl<T: Debug + Clone + Default + PartialEq + Serialize + DeserializeOwned + Send + Sync + 'static> Part for T {}
 
 /// The spec of a kind, which says where the API server has the kind's objects.
 pub trait KindSpec: Part {
@@ -25,8 +37,6 @@ pub trait KindSpec: Part {
     const GROUP: &'static str;
     /// API version.
     const VERSION: &'static str;
-    /// Group and version, with a slash between.
-    const API_VERSION: &'static str;
     /// Kind.
     const KIND: &'static str;
     /// The plural in URLs.
@@ -38,10 +48,23 @@ pub trait KindSpec: Part {
     type Status: Part;
 }
 
-/// When the API server calls a webhook of the kind: in these operations, by an entry of this name.
-pub const fn rule<S: KindSpec>(operations: &'static [Operation], name: &'static str) -> Rule {
+/// The row of a kind of the workshop that only watches and reconciles its own objects, for the kind to say what it does in addition.
+pub const fn row<S: KindSpec>(crd: fn(&WebhookClientConfig) -> CustomResourceDefinition) -> Kind {
+    let rules: fn() -> Vec<PolicyRule> = || own_kind(S::GROUP, S::PLURAL);
+    Kind { rules, watches: Object::<S>::WATCHES, ..Kind::new(Object::<S>::NAME, Family::Workshop, crd) }
+}
+
+/// The definition of the kind with this schema of the whole object, without columns of its own.
+pub const fn definition<S: KindSpec>(schema: JSONSchemaProps) -> Definition {
+    let scope = if S::Scope::NAMESPACED { crd::Scope::Namespaced } else { crd::Scope::Cluster };
+    let (group, version, kind, plural) = (S::GROUP, S::VERSION, S::KIND, S::PLURAL);
+    Definition { group, version, kind, plural, scope, schema, columns: Vec::new(), scale: None }
+}
+
+/// When the API server calls a webhook of the kind: in these operations, by the entry `<kind>.<group>`.
+pub const fn rule<S: KindSpec>(operations: &'static [Operation]) -> Rule {
     let scope = if S::Scope::NAMESPACED { Scope::Namespaced } else { Scope::Cluster };
-    Rule { scope, ..Rule::new(name, Object::<S>::RESOURCES, operations) }
+    Rule { scope, ..Rule::new(Object::<S>::ENTRY, Object::<S>::RESOURCES, operations) }
 }
 
 /// Decodes the first `N` items of a list in a status. `N` is to be more than the controller writes: a longer list then differs from
@@ -78,10 +101,27 @@ pub struct Object<S: KindSpec> {
 impl<S: KindSpec> Object<S> {
     const RESOURCES: &'static [Resource] =
         &[Resource { group: S::GROUP, version: S::VERSION, resource: S::PLURAL, kind: S::KIND }];
+    const WATCHES: &'static [Watched] = &[Watched { group: S::GROUP, plural: S::PLURAL, reader: Reader::Controller }];
+    const LOWER: &'static Joined = &Joined::of(&[S::KIND]).lower();
+    const WITH_GROUP: &'static Joined = &Joined::of(&[Self::NAME, ".", S::GROUP]);
+    const WITH_VERSION: &'static Joined = &Joined::of(&[S::GROUP, "/", S::VERSION]);
+
+    /// Name of the kind in flags, logs and metrics: the kind in lower case.
+    pub const NAME: &'static str = Self::LOWER.as_str();
+    /// Name of its webhook entries: `<kind>.<group>`.
+    const ENTRY: &'static str = Self::WITH_GROUP.as_str();
+
+    /// Writes the status unless the object has it. That the object is gone is fine.
+    ///
+    /// # Errors
+    /// What the API server says.
+    pub async fn write_status(&self, client: &Client, status: &S::Status) -> Result<(), Error> {
+        status::write(client.clone(), self, self.status.as_ref(), status).await
+    }
 }
 
 impl<S: KindSpec> k8s_openapi::Resource for Object<S> {
-    const API_VERSION: &'static str = S::API_VERSION;
+    const API_VERSION: &'static str = Self::WITH_VERSION.as_str();
     const GROUP: &'static str = S::GROUP;
     const KIND: &'static str = S::KIND;
     const VERSION: &'static str = S::VERSION;

@@ -20,22 +20,23 @@ pub fn selector() -> String {
 }
 
 /// Metadata of an object with the owner's name and namespace, these labels, and the owner as its controller.
-pub fn metadata<K: Resource<DynamicType = ()>>(owner: &K, labels: BTreeMap<String, String>) -> ObjectMeta {
-    ObjectMeta { namespace: owner.namespace(), ..metadata_without_namespace(owner, labels) }
-}
-
-/// The same, for the objects of an owner without a namespace, which may lie anywhere.
-pub fn metadata_without_namespace<K>(owner: &K, mut labels: BTreeMap<String, String>) -> ObjectMeta
-where
-    K: Resource<DynamicType = ()>,
-{
+pub fn metadata<K: Resource<DynamicType = ()>>(owner: &K, mut labels: BTreeMap<String, String>) -> ObjectMeta {
     labels.insert(MANAGED_BY.to_owned(), APP.to_owned());
     ObjectMeta {
         name: Some(owner.name_any()),
+        namespace: owner.namespace(),
         labels: Some(labels),
         owner_references: Some(controller_reference(owner).into_iter().collect()),
         ..ObjectMeta::default()
     }
+}
+
+/// The same in this namespace, for the objects of an owner without one.
+pub fn metadata_in<K>(namespace: &str, owner: &K, labels: BTreeMap<String, String>) -> ObjectMeta
+where
+    K: Resource<DynamicType = ()>,
+{
+    ObjectMeta { namespace: Some(namespace.to_owned()), ..metadata(owner, labels) }
 }
 
 /// A Deployment with the owner's name and namespace: so many pods of this container, which these labels select.

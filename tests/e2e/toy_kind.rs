@@ -1,73 +1,58 @@
 //! A kind in as few lines as a kind takes: cluster-scoped, with defaults, validation and a controller, and one row.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use admission::field::{Error, Path};
-use admission::{Defaulting, Findings, Operation, PatchBuilder, PatchError, Registry, Request, Validating};
+use admission::{Defaulting, Findings, Operation, PatchBuilder, PatchError, Request, Validating};
 use engine::snapshot::Snapshot;
-use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use k8s_openapi::ClusterResourceScope;
 use k8s_openapi::api::core::v1::ConfigMap;
-use k8s_openapi::api::rbac::v1::PolicyRule;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use outrider::controller::apply::{Applier, Error as ApplyError};
-use outrider::controller::{Context, Operator, status};
-use outrider::crd::{Definition, Scope, schema};
-use outrider::kind::{Editors, Family, Kind, Reader, Watched, no_demands, no_rules};
-use outrider::permissions::{applied, own_kind};
-use outrider::workshop::object::{KindSpec, Object, rule};
+use outrider::controller::apply::Error as ApplyError;
+use outrider::controller::{Context, Operator};
+use outrider::crd::schema::{object, root, text};
+use outrider::kind::Kind;
+use outrider::workshop::object::{KindSpec, Object, definition, row, rule};
 use outrider::workshop::owned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// The row.
 pub static MOTTO: Kind = Kind {
-    name: "motto",
-    family: Family::Workshop,
-    crd: |_| {
-        let spec = schema::object("What to say.", [("text", schema::text("One line."))]);
-        let status = schema::object("What was said.", [("said", schema::text("The line."))]);
-        let schema = schema::root("Motto keeps a ConfigMap with one line.", spec, status);
-        let (group, version, kind, plural) = (Motto::GROUP, Motto::VERSION, Motto::KIND, Motto::PLURAL);
-        let (scope, columns, scale) = (Scope::Cluster, Vec::new(), None);
-        Definition { group, version, kind, plural, scope, schema, columns, scale }.into_crd()
-    },
-    rules,
-    webhooks: |registry: Registry<Snapshot>| {
-        let rule = rule::<Motto>(&[Operation::Create, Operation::Update], "motto.toy.example.com");
+    webhooks: |registry| {
+        let rule = rule::<MottoSpec>(&[Operation::Create, Operation::Update]);
         registry.defaulting(rule, Webhooks).validating(rule, Webhooks)
     },
-    stages: &[],
-    namespace_rules: no_rules,
-    demands: no_demands,
     controller: Some(start),
-    watches: &[Watched { group: Motto::GROUP, plural: Motto::PLURAL, reader: Reader::Controller }],
-    editors: Editors::Named,
-    samples: &[],
+    keeps: &[("", "configmaps")],
+    ..row::<MottoSpec>(|_| {
+        let spec = object("What to say.", [("text", text("One line."))]);
+        let status = object("What was said.", [("said", text("The line."))]);
+        definition::<MottoSpec>(root("Motto keeps a ConfigMap with one line.", spec, status)).into_crd()
+    })
 };
+
+type Motto = Object<MottoSpec>;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-struct Motto {
+struct MottoSpec {
     text: String,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-struct Said {
+struct MottoStatus {
     said: String,
 }
 
-impl KindSpec for Motto {
+impl KindSpec for MottoSpec {
     const GROUP: &'static str = "toy.example.com";
     const VERSION: &'static str = "v1";
-    const API_VERSION: &'static str = "toy.example.com/v1";
     const KIND: &'static str = "Motto";
     const PLURAL: &'static str = "mottos";
     type Scope = ClusterResourceScope;
-    type Status = Said;
+    type Status = MottoStatus;
 }
 
 struct Webhooks;
@@ -79,40 +64,30 @@ impl Defaulting<Snapshot> for Webhooks {
 }
 
 impl Validating<Snapshot> for Webhooks {
-    type Object<'a> = Object<Motto>;
-    fn validate(
-        &self,
-        request: &Request<'_, Object<Motto>>,
-        _: &Snapshot,
-        findings: &mut Findings,
-    ) -> Result<(), admission::Unserved> {
-        let text = request.object.as_ref().map(|motto| motto.spec.text.as_str()).unwrap_or_default();
+    type Object<'a> = Motto;
+
+    fn create(&self, motto: &Motto, _: &Request<'_, Motto>, _: &Snapshot, findings: &mut Findings) {
+        let text = &motto.spec.text;
         if text.contains('\n') {
             findings.errors.push(Error::invalid(&Path::new("spec").child("text"), text, "must be one line"));
         }
-        Ok(())
+    }
+
+    fn update(&self, new: &Motto, _: &Motto, of: &Request<'_, Motto>, snapshot: &Snapshot, findings: &mut Findings) {
+        self.create(new, of, snapshot, findings);
     }
 }
 
-fn rules() -> Vec<PolicyRule> {
-    [own_kind(Motto::GROUP, Motto::PLURAL), vec![applied("", "configmaps")]].concat()
-}
-
 fn start(context: Context) -> BoxFuture<'static, ()> {
-    let (client, applier) = (context.client.clone(), Applier::new(context.client.clone(), "motto"));
-    let mut operator = Operator::<Object<Motto>>::new("motto", context);
-    let stored = operator.owning::<outrider::controller::owned::Owned<ConfigMap>>(Some(&owned::selector()));
-    let reconcile = move |motto: Arc<Object<Motto>>| {
-        let (client, applier, stored) = (client.clone(), applier.clone(), stored.clone());
-        async move {
-            let said = motto.spec.text.clone();
-            let metadata = owned::metadata_without_namespace(&*motto, BTreeMap::new());
-            let metadata = ObjectMeta { namespace: Some("default".to_owned()), ..metadata };
-            let data = Some(BTreeMap::from([("text".to_owned(), said.clone())]));
-            applier.apply(&ConfigMap { metadata, data, ..ConfigMap::default() }, &stored).await?;
-            status::write(client, &*motto, motto.status.as_ref(), &Said { said }).await?;
-            Ok::<_, ApplyError>(None)
-        }
-    };
-    operator.run(reconcile).boxed()
+    let client = context.client.clone();
+    let mut operator = Operator::<Motto>::new(Motto::NAME, context);
+    let config_maps = operator.keeping::<ConfigMap>("motto", Some(&owned::selector()));
+    operator.run((client, config_maps), |with, motto| async move {
+        let ((client, config_maps), said) = (&*with, motto.spec.text.clone());
+        let metadata = owned::metadata_in("default", &*motto, BTreeMap::new());
+        let data = Some(BTreeMap::from([("text".to_owned(), said.clone())]));
+        config_maps.apply(&ConfigMap { metadata, data, ..ConfigMap::default() }).await?;
+        motto.write_status(client, &MottoStatus { said }).await?;
+        Ok::<_, ApplyError>(None)
+    })
 }

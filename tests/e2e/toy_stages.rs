@@ -8,7 +8,7 @@ use engine::demand::Demand;
 use engine::pod::stages::{PodRequest, Stage, Step};
 use engine::snapshot::Snapshot;
 use outrider::crd::{Definition, Scope, schema};
-use outrider::kind::{Editors, Family, Kind};
+use outrider::kind::{Family, Kind};
 use outrider::permissions::rule;
 use serde_json::{Value, json};
 
@@ -35,26 +35,19 @@ const EPHEMERAL: Rule = Rule {
 
 /// The row.
 pub static TOYS: Kind = Kind {
-    name: "toy",
-    family: Family::Workshop,
-    crd: |_| {
-        let schema = schema::root("Toy.", schema::object("Spec.", []), schema::object("Status.", []));
-        let (group, version, kind, plural) = ("toy.example.com", "v1", "Toy", "toys");
-        let (scope, columns, scale) = (Scope::Cluster, Vec::new(), None);
-        Definition { group, version, kind, plural, scope, schema, columns, scale }.into_crd()
-    },
     rules: || vec![rule("authorization.k8s.io", &["subjectaccessreviews"], &[], &["create"])],
     webhooks: |registry: Registry<Snapshot>| registry.validating(SERVICES, Refusing).validating(EPHEMERAL, Refusing),
     stages: &[&Counting],
-    namespace_rules: outrider::kind::no_rules,
     demands: |snapshot| {
         let rules = [SERVICES, EPHEMERAL].into_iter().filter(|_| !snapshot.sets.is_empty());
         rules.map(|rule| Demand::of(Phase::Validating, rule)).collect()
     },
-    controller: None,
-    watches: &[],
-    editors: Editors::Named,
-    samples: &[],
+    ..Kind::new("toy", Family::Workshop, |_| {
+        let schema = schema::root("Toy.", schema::object("Spec.", []), schema::object("Status.", []));
+        let (group, version, kind, plural) = ("toy.example.com", "v1", "Toy", "toys");
+        let (scope, columns, scale) = (Scope::Cluster, Vec::new(), None);
+        Definition { group, version, kind, plural, scope, schema, columns, scale }.into_crd()
+    })
 };
 
 /// Refuses whatever says `forbidden` in it.

@@ -6,7 +6,7 @@ use crate::imports::sources;
 use crate::root;
 
 /// Names that several types of a crate have, and why. An entry that is no longer needed fails.
-const SHARED: [(&str, &str, &str); 7] = [
+const SHARED: [(&str, &str, &str); 5] = [
     (
         "crates/engine/src",
         "Container",
@@ -16,8 +16,6 @@ const SHARED: [(&str, &str, &str); 7] = [
     ("crates/engine/src", "Metadata", "decoded from metadata, as far as the module reads it; errors of serde name it"),
     ("crates/engine/src", "Spec", "decoded from a spec, as far as the module reads it; errors of serde name it"),
     ("src", "Error", "each layer has its own, as is the custom in Rust"),
-    ("src", "Metrics", "one is decoded from the field `metrics` of a ProjectConfig"),
-    ("src", "Strategy", "one is decoded from the field `strategy` of a Deployment"),
 ];
 
 /// The name of the public type that a line defines.

@@ -22,7 +22,7 @@ impl<'a> Deadline<'a> {
         Self(Some(is_over))
     }
 
-    /// Whether it is over.
+    /// Whether no time is left. One without an end is never over.
     pub fn is_over(self) -> bool {
         self.0.is_some_and(|is_over| is_over())
     }

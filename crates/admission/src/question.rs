@@ -64,7 +64,7 @@ const TEXT: usize = 40;
 /// Whether a user may do something with a resource.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Access {
-    /// The user.
+    /// Name of the user, as the authenticator gave it.
     pub user: String,
     /// Their uid.
     pub uid: String,
@@ -111,7 +111,7 @@ pub struct Images {
     pub backend: ImageBackend,
     /// Namespace of the pod.
     pub namespace: String,
-    /// The images.
+    /// Images, as the containers of the pod name them.
     pub images: Vec<String>,
     /// Annotations of the pod that the reviewer reads.
     pub annotations: BTreeMap<String, String>,
@@ -143,7 +143,7 @@ pub struct ImageVerdict {
     pub audit: BTreeMap<String, String>,
 }
 
-/// An object.
+/// An object that the snapshot may not have yet, by which it is requested.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Object {
     /// API group, empty for the core group.
@@ -191,7 +191,7 @@ pub struct RateLimit {
 /// A token of a bucket.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token {
-    /// The limit.
+    /// By which the bucket is filled.
     pub limit: RateLimit,
     /// The bucket.
     pub key: String,
@@ -218,7 +218,7 @@ impl fmt::Display for Question {
 
 /// Images that a text names; a pod may have very many.
 const NAMED: usize = 8;
-/// Bytes of each that it has.
+/// Bytes that it has of each image.
 const NAME_BYTES: usize = 256;
 
 fn few(images: &[String]) -> String {

@@ -161,12 +161,12 @@ impl Details {
 /// What was decided about the object.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Outcome {
-    /// As it is.
+    /// The request is allowed, and the object stays as it is.
     #[default]
     Allowed,
     /// With this JSON patch. An empty patch is the same as [`Outcome::Allowed`].
     Patched(PatchWriter),
-    /// Not at all.
+    /// The request is refused, whatever the failure policy.
     Denied(Box<Denial>),
 }
 
@@ -203,12 +203,12 @@ pub struct Count {
     pub by: &'static str,
     /// In which mode.
     pub mode: &'static str,
-    /// What.
+    /// What it decided, as the value of a label.
     pub verdict: &'static str,
 }
 
 impl Verdict {
-    /// Allowed as it is.
+    /// Allows the request and leaves the object as it is.
     pub const fn allow(reason: Reason) -> Self {
         Self { outcome: Outcome::Allowed, reason, warnings: Vec::new(), audit: Vec::new(), counts: Vec::new() }
     }

@@ -77,7 +77,7 @@ impl Operation {
     }
 }
 
-/// Group, version and kind.
+/// The type of an object in a review; empty where the review leaves it out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(remote = "Self", default)]
 pub struct GroupVersionKind<'a> {
@@ -128,7 +128,7 @@ pub struct UserInfo<'a> {
 /// Bytes of the groups of a user, and of what the authenticator adds. The API server has both from headers and tokens, which may be a
 /// few times as long.
 pub const IDENTITY_MAX_BYTES: usize = 256 * 1024;
-/// Values in each.
+/// Values that are read of the groups of a user, and of what the authenticator adds.
 pub const IDENTITY_MAX_VALUES: usize = 5_000;
 
 impl UserInfo<'_> {

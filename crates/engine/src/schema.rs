@@ -32,7 +32,7 @@ pub enum SchemaType {
     Int32,
     /// A whole number of 64 bits.
     Int64,
-    /// A number.
+    /// A number, whole or not.
     Number,
     /// A whole number of 32 bits or a string: a port, a percentage.
     Int32OrText,
@@ -67,7 +67,7 @@ impl fmt::Display for UnknownField<'_> {
 }
 
 impl UnknownField<'_> {
-    /// Where it is.
+    /// Where in the object it is, with its own name at the end.
     pub const fn path(&self) -> &Path {
         &self.path
     }

@@ -101,7 +101,7 @@ pub struct CommandOutput {
 
 /// Why nothing can be asked.
 #[derive(Debug, thiserror::Error)]
-enum NoAnswer {
+enum ConnectError {
     /// No client.
     #[error(transparent)]
     Client(#[from] Error),
@@ -204,18 +204,18 @@ fn asking<T>(args: &ClusterArgs, work: impl AsyncFnOnce(&Client, &str) -> Result
 }
 
 /// A client whose API server has answered, and what it is called.
-async fn connect(args: &ClusterArgs) -> Result<(Client, String), NoAnswer> {
+async fn connect(args: &ClusterArgs) -> Result<(Client, String), ConnectError> {
     let connection = Connection::select(&args.selection()).await?;
     let (client, place) = (connection.client()?, connection.place());
     // A user who may not read the version gets an answer all the same.
     match client.apiserver_version().await {
-        Err(kube::Error::Api(status)) if is_page(&status.message) => Err(NoAnswer::NoApiServer { place }),
+        Err(kube::Error::Api(status)) if is_page(&status.message) => Err(ConnectError::NoApiServer { place }),
         Err(kube::Error::Api(status)) if status.code == 401 => {
-            Err(NoAnswer::Unauthorized { place, why: status.message.clone() })
+            Err(ConnectError::Unauthorized { place, why: status.message.clone() })
         }
-        Err(kube::Error::SerdeError(_) | kube::Error::FromUtf8(_)) => Err(NoAnswer::NoApiServer { place }),
+        Err(kube::Error::SerdeError(_) | kube::Error::FromUtf8(_)) => Err(ConnectError::NoApiServer { place }),
         Ok(_) | Err(kube::Error::Api(_)) => Ok((client, place)),
-        Err(error) => Err(NoAnswer::Unreachable { place, why: said(&error) }),
+        Err(error) => Err(ConnectError::Unreachable { place, why: said(&error) }),
     }
 }
 

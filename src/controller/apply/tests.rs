@@ -66,13 +66,13 @@ struct FakeServer {
 }
 
 impl FakeServer {
-    fn applier(&self) -> Applier {
+    fn applier(&self, watched: Option<&Value>) -> Applier<ConfigMap> {
         let server = self.clone();
         let service = tower::service_fn(move |request: Request<Body>| {
             let server = server.clone();
             async move { Ok::<_, std::io::Error>(server.answer(request).await) }
         });
-        Applier::new(Client::new(service, "default"), "tester")
+        Applier::new(Client::new(service, "default"), "tester", store_of(watched))
     }
 
     async fn answer(&self, request: Request<Body>) -> Response<Full<Bytes>> {
@@ -138,7 +138,7 @@ async fn an_object_is_written_only_when_it_is_missing_or_differs_and_is_ours() {
         ("given up by us", Some(&nobodys), Some(&nobodys), vec![], true),
     ] {
         let server = FakeServer { stored: stored.cloned(), ..FakeServer::default() };
-        let applied = server.applier().apply(&typed(&wanted), &store_of(watched)).await;
+        let applied = server.applier(watched).apply(&typed(&wanted)).await;
         assert_eq!(server.methods(), requests, "{case}");
         assert_eq!(matches!(applied, Err(Error::Foreign { .. })), refused, "{case}");
         assert_eq!(applied.is_err(), refused, "{case}");
@@ -150,7 +150,7 @@ async fn what_is_applied_is_forced_and_meets_no_other_object_of_the_name() {
     let wanted = config("v", "us");
     let changed = with_uid(config("w", "us"));
     let server = FakeServer { stored: Some(changed.clone()), ..FakeServer::default() };
-    let applied = server.applier().apply(&typed(&wanted), &store_of(Some(&changed))).await.unwrap();
+    let applied = server.applier(Some(&changed)).apply(&typed(&wanted)).await.unwrap();
     assert!(applied.contains(&json!({"data": {"k": "v"}})));
     let requests = server.requests.lock().unwrap();
     let [(_, uri, sent)] = requests.as_slice() else { panic!("one request, not {requests:?}") };
@@ -164,6 +164,6 @@ async fn an_object_without_a_controller_is_never_sent() {
     let mut orphan = config("v", "us");
     orphan["metadata"]["ownerReferences"] = json!([]);
     let server = FakeServer::default();
-    let refused = server.applier().apply(&typed(&orphan), &Store::default()).await.unwrap_err();
+    let refused = server.applier(None).apply(&typed(&orphan)).await.unwrap_err();
     assert_eq!((refused.to_string().as_str(), server.methods().len()), ("ConfigMap \"c\" would have no controller", 0));
 }

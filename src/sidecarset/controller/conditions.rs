@@ -57,7 +57,7 @@ pub struct Found<'f> {
 }
 
 /// A condition without the time.
-struct Statement {
+struct SetStatement {
     type_: &'static str,
     status: &'static str,
     reason: &'static str,
@@ -69,7 +69,7 @@ pub fn conditions(found: &Found<'_>, stored: Option<&SidecarSetStatus>, now: Tim
     let stored = stored.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
     let all = [ready(found, stored), available(found), progressing(found), degraded(found), conflict(found)];
     let generation = Some(found.counts.observed_generation);
-    let condition = |Statement { type_, status, reason, message }: Statement| {
+    let condition = |SetStatement { type_, status, reason, message }: SetStatement| {
         let before = stored.iter().find(|before| before.type_ == type_);
         let before = before.map(|before| (before.status.as_str(), before.last_transition_time.clone()));
         Condition {
@@ -84,9 +84,9 @@ pub fn conditions(found: &Found<'_>, stored: Option<&SidecarSetStatus>, now: Tim
     all.into_iter().map(condition).collect()
 }
 
-fn ready(found: &Found<'_>, stored: &[Condition]) -> Statement {
+fn ready(found: &Found<'_>, stored: &[Condition]) -> SetStatement {
     let statement =
-        |status, reason, message: &str| Statement { type_: READY, status, reason, message: message.to_owned() };
+        |status, reason, message: &str| SetStatement { type_: READY, status, reason, message: message.to_owned() };
     if found.paused {
         let message = "Injection is paused (spec.injectionStrategy.paused): new pods go without the set.";
         return statement("False", "InjectionPaused", message);
@@ -121,19 +121,19 @@ fn ready(found: &Found<'_>, stored: &[Condition]) -> Statement {
     }
 }
 
-fn available(found: &Found<'_>) -> Statement {
+fn available(found: &Found<'_>) -> SetStatement {
     let Counts { matched_pods, ready_pods, .. } = found.counts;
     let (status, reason) = if ready_pods == matched_pods { ("True", "PodsReady") } else { ("False", "PodsNotReady") };
     let message = format!("{ready_pods} of {matched_pods} pods that carry the set are ready.");
-    Statement { type_: AVAILABLE, status, reason, message }
+    SetStatement { type_: AVAILABLE, status, reason, message }
 }
 
-fn progressing(found: &Found<'_>) -> Statement {
+fn progressing(found: &Found<'_>) -> SetStatement {
     let (status, reason, message) = progress::of(found);
-    Statement { type_: PROGRESSING, status, reason, message }
+    SetStatement { type_: PROGRESSING, status, reason, message }
 }
 
-fn degraded(found: &Found<'_>) -> Statement {
+fn degraded(found: &Found<'_>) -> SetStatement {
     let mut reasons = Vec::new();
     let mut texts = Vec::new();
     if let (pods @ 1.., Some(first)) = (found.counts.uninjected_pods, found.uninjected) {
@@ -179,18 +179,18 @@ fn degraded(found: &Found<'_>) -> Statement {
         texts.push(format!("{what}. Correct the set, or exclude these namespaces from it."));
     }
     match reasons.first() {
-        Some(reason) => Statement { type_: DEGRADED, status: "True", reason, message: texts.join(" ") },
-        None => Statement { type_: DEGRADED, status: "False", reason: "AsExpected", message: String::new() },
+        Some(reason) => SetStatement { type_: DEGRADED, status: "True", reason, message: texts.join(" ") },
+        None => SetStatement { type_: DEGRADED, status: "False", reason: "AsExpected", message: String::new() },
     }
 }
 
-fn conflict(found: &Found<'_>) -> Statement {
+fn conflict(found: &Found<'_>) -> SetStatement {
     match found.conflicts.first() {
-        None => Statement { type_: CONFLICT, status: "False", reason: "NoConflict", message: String::new() },
+        None => SetStatement { type_: CONFLICT, status: "False", reason: "NoConflict", message: String::new() },
         Some((_, what)) => {
             let others = found.conflicts.len();
             let message = format!("{} (with {others} SidecarSets; in a pod of both the earlier wins)", shortened(what));
-            Statement { type_: CONFLICT, status: "True", reason: "SetConflict", message }
+            SetStatement { type_: CONFLICT, status: "True", reason: "SetConflict", message }
         }
     }
 }

@@ -12,7 +12,7 @@ use kube::client::Body;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::answers::{self, NoAnswer, said};
+use crate::answers::answer;
 use crate::sidecarset::controller::change::is_of_webhook;
 use crate::sidecarset::controller::pods::PodKey;
 
@@ -67,28 +67,13 @@ pub async fn evict(client: &Client, key: &PodKey, uid: &str, version: &str) -> E
         Ok(request) => request,
         Err(error) => return EvictionResult::Refused(error.to_string()),
     };
-    match answers::in_time(answer(client, request)).await {
+    match answer(send(client, request)).await {
         Ok((code, headers, body)) => meaning(code, &headers, &body),
-        Err(NoWord(why)) => EvictionResult::Unknown(why),
+        Err(error) => EvictionResult::Unknown(error.to_string()),
     }
 }
 
-/// Why there is no answer.
-struct NoWord(String);
-
-impl From<NoAnswer> for NoWord {
-    fn from(error: NoAnswer) -> Self {
-        Self(error.to_string())
-    }
-}
-
-impl From<kube::Error> for NoWord {
-    fn from(error: kube::Error) -> Self {
-        Self(said(&error))
-    }
-}
-
-async fn answer(client: &Client, request: Request<Body>) -> Result<(StatusCode, HeaderMap, Vec<u8>), NoWord> {
+async fn send(client: &Client, request: Request<Body>) -> Result<(StatusCode, HeaderMap, Vec<u8>), kube::Error> {
     let (parts, body) = client.send(request).await.map(Response::into_parts)?;
     let body = body.collect_bytes().await?;
     Ok((parts.status, parts.headers, body.to_vec()))

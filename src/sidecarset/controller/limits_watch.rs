@@ -20,10 +20,10 @@ type Range = Partial<LimitRange, RangeSpec>;
 /// A quota as it is watched.
 type Quota = Partial<ResourceQuota, QuotaScopes, QuotaUse>;
 
-type Events<K> = Pin<Box<dyn Stream<Item = Result<Event<K>, watcher::Error>> + Send>>;
+type LimitsStream<K> = Pin<Box<dyn Stream<Item = Result<Event<K>, watcher::Error>> + Send>>;
 
 /// Namespace and name.
-type Key = (String, String);
+type NamespacedName = (String, String);
 
 /// Both watches.
 pub struct LimitsWatch {
@@ -41,13 +41,13 @@ pub enum Read {
 
 /// A watch, and whether its list was complete once, or could not be had.
 struct Watch<K> {
-    events: Events<K>,
-    follower: Follower<Key>,
+    events: LimitsStream<K>,
+    follower: Follower<NamespacedName>,
     is_answered: bool,
 }
 
 impl<K: Resource<DynamicType = ()>> Watch<K> {
-    fn new(events: Events<K>) -> Self {
+    fn new(events: LimitsStream<K>) -> Self {
         Self { events, follower: Follower::default(), is_answered: false }
     }
 

@@ -61,12 +61,12 @@ struct Remembered {
     what: Option<PodFact>,
     judged: Option<Judged>,
     // It stays while the pod is judged anew: the next failure makes the pause longer.
-    failure: Option<Failure>,
+    failure: Option<FailedUpdate>,
 }
 
 /// That a pod could not be changed, or evicted.
 #[derive(Debug)]
-struct Failure {
+struct FailedUpdate {
     // Until then it is not tried again.
     until: Instant,
     times: u32,
@@ -155,7 +155,7 @@ impl Memory {
         let pause = FIRST_PAUSE.saturating_mul(1_u32.checked_shl(before.min(16)).unwrap_or(u32::MAX));
         let pause = pause.max(at_least).min(LONGEST_PAUSE);
         let times = before.saturating_add(1);
-        remembered.failure = Some(Failure { until: now + pause, times, why, is_blocked });
+        remembered.failure = Some(FailedUpdate { until: now + pause, times, why, is_blocked });
     }
 
     /// Remembers why the hot upgrade of a pod could not be ended, or that it could.
@@ -182,7 +182,7 @@ impl Memory {
         let until = now + FIRST_PAUSE;
         match failure {
             Some(before) => before.until = before.until.max(until),
-            None => *failure = Some(Failure { until, times: 0, why: String::new(), is_blocked: false }),
+            None => *failure = Some(FailedUpdate { until, times: 0, why: String::new(), is_blocked: false }),
         }
     }
 
@@ -335,7 +335,7 @@ impl Memory {
     pub fn failures(&self) -> (usize, Option<(&PodKey, &str)>) {
         self.counted(|_, remembered| match &remembered.failure {
             // The first failure may be a conflict with another writer of the pod.
-            Some(Failure { times, why, is_blocked: false, .. }) if *times > 1 => Some(why),
+            Some(FailedUpdate { times, why, is_blocked: false, .. }) if *times > 1 => Some(why),
             _ => None,
         })
     }

@@ -21,7 +21,7 @@ use kube::{Api, Client};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::answers::said;
+use crate::answers::answer_within;
 use crate::controller::Own;
 use crate::names::{MUTATING, SERVICE, SERVICE_NAME_LABEL};
 use crate::sidecarset::controller::locks::locked;
@@ -131,20 +131,13 @@ impl Replicas {
         {
             return Ok(listed.clone());
         }
-        let is_by_service = match timeout(TIMEOUT, self.configurations.get_opt(MUTATING)).await {
-            Ok(Ok(found)) => match found.as_ref().and_then(entry) {
-                Some(entry) => entry.client_config.service.is_some(),
-                None => return Ok(self.listed(None)),
-            },
-            Ok(Err(error)) => return Err(format!("The webhook configuration is not known: {}", said(&error))),
-            Err(_) => return Err("The webhook configuration is not known: the API server does not answer.".to_owned()),
-        };
+        let found = answer_within(TIMEOUT, self.configurations.get_opt(MUTATING)).await;
+        let found = found.map_err(|error| format!("The webhook configuration is not known: {error}"))?;
+        let Some(entry) = found.as_ref().and_then(entry) else { return Ok(self.listed(None)) };
+        let is_by_service = entry.client_config.service.is_some();
         let of_service = ListParams::default().labels(&format!("{SERVICE_NAME_LABEL}={SERVICE}"));
-        let slices = match timeout(TIMEOUT, self.slices.list(&of_service)).await {
-            Ok(Ok(slices)) => slices,
-            Ok(Err(error)) => return Err(format!("The replicas are not known: {}", said(&error))),
-            Err(_) => return Err("The replicas are not known: the API server does not answer.".to_owned()),
-        };
+        let slices = answer_within(TIMEOUT, self.slices.list(&of_service)).await;
+        let slices = slices.map_err(|error| format!("The replicas are not known: {error}"))?;
         let of_slices = slices.items.iter().map(|slice| self.of_slice(slice)).collect::<Result<Vec<_>, _>>()?;
         let mut replicas: Vec<String> = of_slices.into_iter().flatten().collect();
         // The API server calls a Service, and who answers for it is not known.
@@ -193,6 +186,7 @@ impl Replicas {
         if let Some((_, why)) = skipped.filter(|(at, _)| at.elapsed() < SKIPPED_FOR) {
             return Err(why);
         }
+        // Not a request to the API server, for which the helper's error would name it.
         let answer = timeout(TIMEOUT, get(replica, &format!("{KNOWN}{PLURAL}/{}", set.name))).await;
         let why = match answer {
             Ok(Ok(text)) => {

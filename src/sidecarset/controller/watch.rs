@@ -1,6 +1,7 @@
 //! Which events concern which sets.
 
 use std::collections::BTreeSet;
+use std::mem;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -23,10 +24,8 @@ use crate::sidecarset::controller::pods::{PodIndex, PodKey};
 use crate::sidecarset::controller::record::{PodRecord, Wanted};
 use crate::sidecarset::controller::watched_pod::WatchedPod;
 use crate::watch::coverage::Coverage;
-use crate::watch::follow::events;
+use crate::watch::follow::{Follower, WatchStep, events};
 use crate::watch::read_model::{Change, ReadModel, until, watch_config};
-use crate::watch::relist::Relist;
-use crate::watch::report::report;
 use engine::sidecarset::compiled::CompiledSet;
 use engine::sidecarset::index::SetIndex;
 use engine::snapshot::sets::SetRecord;
@@ -89,7 +88,7 @@ pub fn all_sets(model: &ReadModel) -> Sets {
 
 struct PodEventHandler<'a> {
     pods: &'a Mutex<PodIndex>,
-    relist: Relist<PodKey>,
+    follower: Follower<PodKey>,
     all_listed: bool,
     metric: PodStateMetric,
     model: &'a ReadModel,
@@ -98,7 +97,6 @@ struct PodEventHandler<'a> {
     sets: Arc<SetIndex>,
     // When to list all pods anew: what was left out of some may be wanted by now.
     read_again_at: Option<Instant>,
-    throttle: LogThrottle,
     clipping: LogThrottle,
 }
 
@@ -106,14 +104,13 @@ impl<'a> PodEventHandler<'a> {
     fn new(pods: &'a Mutex<PodIndex>, metric: PodStateMetric, model: &'a ReadModel) -> Self {
         Self {
             pods,
-            relist: Relist::default(),
+            follower: Follower::default(),
             all_listed: false,
             metric,
             model,
             wanted: Wanted::default(),
             sets: Arc::default(),
             read_again_at: None,
-            throttle: LogThrottle::default(),
             clipping: LogThrottle::default(),
         }
     }
@@ -185,26 +182,29 @@ impl PodEventHandler<'_> {
 
     /// Takes in an event; returns the sets that it concerns.
     fn pod(&mut self, event: Result<Event<WatchedPod>, watcher::Error>) -> Sets {
-        report(&event, &mut self.throttle);
-        match event {
-            Ok(Event::Init) => {
-                self.relist.begin();
-                Sets::new()
-            }
-            Ok(Event::Apply(pod) | Event::InitApply(pod)) => self.is(&pod),
-            Ok(Event::Delete(pod)) => self.gone(&PodKey::of(&pod)),
-            Ok(Event::InitDone) => {
-                self.all_listed = true;
-                let gone = self.relist.finish();
-                gone.iter().flat_map(|key| self.update(key, None)).collect()
-            }
-            Err(_) => Sets::new(),
-        }
+        let (mut follower, mut touched) = (mem::take(&mut self.follower), Sets::new());
+        let pods = self.pods;
+        follower.follow_some(
+            event,
+            |pod| locked(pods).shared(&PodKey::of(pod)),
+            |step| match step {
+                WatchStep::Is((pod, key)) => self.is(key, &pod, &mut touched),
+                WatchStep::Gone(key) => {
+                    touched.extend(self.update(&key, None));
+                    false
+                }
+                WatchStep::Listed => {
+                    self.all_listed = true;
+                    false
+                }
+            },
+        );
+        self.follower = follower;
+        touched
     }
 
-    fn is(&mut self, pod: &WatchedPod) -> Sets {
-        let key = PodKey::of(pod);
-        let key = self.index().shared(&key);
+    /// Takes in a pod and adds the sets that this concerns; returns whether the pod has anything to do with a set.
+    fn is(&mut self, key: &PodKey, pod: &WatchedPod, touched: &mut Sets) -> bool {
         let record = PodRecord::of(pod, &self.wanted).map(|record| record.verified(pod, &self.sets));
         if record.as_ref().is_some_and(|record| record.some_left_out) && self.clipping.is_news(&"pods") {
             let (namespace, name) = (&*key.namespace, &*key.name);
@@ -215,17 +215,9 @@ impl PodEventHandler<'_> {
                 PodRecord::limits()
             );
         }
-        if record.is_some() {
-            self.relist.seen(key.clone());
-        } else {
-            self.relist.gone(&key);
-        }
-        self.update(&key, record)
-    }
-
-    fn gone(&mut self, key: &PodKey) -> Sets {
-        self.relist.gone(key);
-        self.update(key, None)
+        let matters = record.is_some();
+        touched.extend(self.update(key, record));
+        matters
     }
 
     fn update(&mut self, key: &PodKey, record: Option<PodRecord>) -> Sets {

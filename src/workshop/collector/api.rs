@@ -8,15 +8,6 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::watch::deployment::SelectorText;
 use crate::workshop::object::{KindSpec, Object, first_kept};
 
-/// API group.
-pub const GROUP: &str = concat!("collector.ip.", api_domain!());
-/// API version.
-pub const VERSION: &str = "v1";
-/// Kind.
-pub const KIND: &str = "Collector";
-/// Resource: the plural in URLs.
-pub const PLURAL: &str = "collectors";
-
 /// The only kind of target.
 pub const DEPLOYMENT: &str = "Deployment";
 /// Pods that are listed where nothing is said. The schema writes it into every object.
@@ -30,11 +21,10 @@ pub const RESET_MAX_BYTES: usize = 256;
 pub type Collector = Object<CollectorSpec>;
 
 impl KindSpec for CollectorSpec {
-    const GROUP: &'static str = GROUP;
-    const VERSION: &'static str = VERSION;
-    const API_VERSION: &'static str = concat!("collector.ip.", api_domain!(), "/v1");
-    const KIND: &'static str = KIND;
-    const PLURAL: &'static str = PLURAL;
+    const GROUP: &'static str = concat!("collector.ip.", api_domain!());
+    const VERSION: &'static str = "v1";
+    const KIND: &'static str = "Collector";
+    const PLURAL: &'static str = "collectors";
     type Scope = NamespaceResourceScope;
     type Status = CollectorStatus;
 }

@@ -1,7 +1,6 @@
 //! Reports for every Collector where its pods are, and what was counted of its Deployment.
 
 use std::pin::pin;
-use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _};
@@ -10,7 +9,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{WatchEvent, WatchParams};
 use kube::{Api, Client};
 
-use super::NAME;
 use super::addresses::PodAddresses;
 use super::api::{Collector, CollectorStatus, DEPLOYMENT};
 use super::event_counter::{DeploymentEvent, EventCounter};
@@ -19,7 +17,7 @@ use super::validation::faults;
 use super::watched::PartialPod;
 use crate::controller::apply::{Error, request};
 use crate::controller::conditions::{Statement, whole_seconds};
-use crate::controller::{Again, Context, Key, Operator, Store, status};
+use crate::controller::{Again, Context, Key, Operator, Store};
 use crate::watch::deployment::PartialDeployment;
 
 /// How long events that were missed are waited for, in seconds. The API server sends them at once.
@@ -28,7 +26,7 @@ const CATCH_UP_SECONDS: u32 = 5;
 /// Runs the controller until its term ends.
 pub fn start(context: Context) -> BoxFuture<'static, ()> {
     let client = context.client.clone();
-    let mut operator = Operator::<Collector>::new(NAME, context);
+    let mut operator = Operator::<Collector>::new(Collector::NAME, context);
     let event_store = EventStore::default();
     let (of_deployments, of_pods) = (event_store.clone(), event_store.clone());
     let controller = Controller {
@@ -38,18 +36,13 @@ pub fn start(context: Context) -> BoxFuture<'static, ()> {
         deployments: operator.watching(None, move |old, new| of_deployments.deployment(old, new, &now())),
         pods: operator.watching(None, move |old, new| of_pods.pod(old, new)),
     };
-    let reconcile = move |collector: Arc<Collector>| {
-        let controller = controller.clone();
-        async move { controller.reconcile(&collector).await }
-    };
-    operator.run(reconcile).boxed()
+    operator.run(controller, |controller, collector| async move { controller.reconcile(&collector).await })
 }
 
 fn now() -> Time {
     whole_seconds(Timestamp::now())
 }
 
-#[derive(Clone)]
 struct Controller {
     client: Client,
     event_store: EventStore,
@@ -77,7 +70,7 @@ impl Controller {
         let addresses = PodAddresses::of(pods.iter().flatten().map(AsRef::as_ref), &collector.spec);
         let counter = self.event_store.counter(&key);
         let new = status_of(collector, deployment.is_some(), addresses, counter, Timestamp::now());
-        status::write(self.client.clone(), collector, collector.status.as_ref(), &new).await?;
+        collector.write_status(&self.client, &new).await?;
         Ok(None)
     }
 

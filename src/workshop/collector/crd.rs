@@ -4,31 +4,26 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, WebhookClientConfig,
 };
 
-use super::api::{DEFAULT_MAX_IPS, DEPLOYMENT, GROUP, KIND, MOST_IPS, PLURAL, RESET_MAX_BYTES, VERSION};
+use super::api::{CollectorSpec, DEFAULT_MAX_IPS, DEPLOYMENT, MOST_IPS, RESET_MAX_BYTES};
+use crate::crd::Definition;
 use crate::crd::schema::{
     atomic_list, between, column, conditions, default, flag, int32, int64, label_selector, not_negative, object,
     requiring, root, short_text, text, time, word,
 };
-use crate::crd::{Definition, Scope};
+use crate::workshop::object::definition;
 
 const DESCRIPTION: &str = "Collector reports where pods are, and counts the events of their Deployment.";
 
 /// The definition of the resource `collectors`.
 pub fn collector(_: &WebhookClientConfig) -> CustomResourceDefinition {
     let definition = Definition {
-        group: GROUP,
-        version: VERSION,
-        kind: KIND,
-        plural: PLURAL,
-        scope: Scope::Namespaced,
-        schema: requiring(&["spec"], root(DESCRIPTION, spec(), status())),
         columns: vec![
             column("Target", "string", ".spec.target.name", "The Deployment whose pods are meant."),
             column("Pods", "integer", ".status.matchedPods", "Pods that have not finished."),
             column("Ready", "integer", ".status.readyPods", "Pods that are ready."),
             column("Events", "integer", ".status.events.total", "Events of the Deployment."),
         ],
-        scale: None,
+        ..definition::<CollectorSpec>(requiring(&["spec"], root(DESCRIPTION, spec(), status())))
     };
     let mut crd = definition.into_crd();
     crd.spec.names.short_names = Some(vec!["coll".to_owned()]);

@@ -15,7 +15,7 @@ use engine::snapshot::Snapshot;
 
 /// New objects and changes.
 pub const fn validating_rule() -> Rule {
-    rule::<CollectorSpec>(&[Operation::Create, Operation::Update], concat!("collector.collector.ip.", api_domain!()))
+    rule::<CollectorSpec>(&[Operation::Create, Operation::Update])
 }
 
 /// Refuses a Collector whose pods are ambiguous.
@@ -104,14 +104,14 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::workshop::collector::api::{GROUP, KIND, VERSION};
+    use crate::workshop::object::KindSpec as _;
 
     fn answer(operation: &str, object: &Value, old: &Value) -> Value {
         let registry = Registry::default().validating(validating_rule(), CollectorValidation);
         let entry = registry.find("/validate-collector-ip-outrider-dev-v1-collector").unwrap();
         let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
             "uid": "1", "operation": operation, "name": "c",
-            "kind": {"group": GROUP, "version": VERSION, "kind": KIND}, "object": object, "oldObject": old,
+            "kind": {"group": CollectorSpec::GROUP, "version": CollectorSpec::VERSION, "kind": CollectorSpec::KIND}, "object": object, "oldObject": old,
         }});
         let answer = entry.endpoint.answer(review.to_string().as_bytes(), &Snapshot::default()).unwrap();
         serde_json::from_slice::<Value>(&answer.body).unwrap()["response"].take()

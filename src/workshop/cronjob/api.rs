@@ -36,7 +36,6 @@ pub type CronJob = Object<CronJobSpec>;
 impl KindSpec for CronJobSpec {
     const GROUP: &'static str = GROUP;
     const VERSION: &'static str = VERSION;
-    const API_VERSION: &'static str = API_VERSION;
     const KIND: &'static str = KIND;
     const PLURAL: &'static str = PLURAL;
     type Scope = NamespaceResourceScope;

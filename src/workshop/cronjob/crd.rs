@@ -5,14 +5,15 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinitionVersion, JSONSchemaProps, WebhookClientConfig, WebhookConversion,
 };
 
-use super::api::{GROUP, KIND, PLURAL, VERSION};
+use super::api::{CronJobSpec, VERSION};
 use super::v2;
 use super::vocabulary as words;
+use crate::crd::Definition;
 use crate::crd::schema::{
     atomic_list, column, conditions, flag, int32, int64, not_negative, object, open, requiring, root, short_text, text,
     text_map, time, word,
 };
-use crate::crd::{Definition, Scope};
+use crate::workshop::object as kind_object;
 
 #[cfg(test)]
 mod tests;
@@ -40,16 +41,7 @@ fn definition(
 ) -> Definition {
     columns.extend(common_columns());
     let schema = root("CronJob starts a Job for every time of its schedule.", spec(schedule), status());
-    Definition {
-        group: GROUP,
-        version,
-        kind: KIND,
-        plural: PLURAL,
-        scope: Scope::Namespaced,
-        schema: requiring(&["spec"], schema),
-        columns,
-        scale: None,
-    }
+    Definition { version, columns, ..kind_object::definition::<CronJobSpec>(requiring(&["spec"], schema)) }
 }
 
 fn schedule_column() -> CustomResourceColumnDefinition {

@@ -20,23 +20,18 @@ use admission::Registry;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
 pub use self::rules::{mutating_rule, validating_rule};
-use crate::kind::{Editors, Family, Kind, Reader, Watched, no_demands, no_rules};
+use crate::kind::{Editors, Kind, Reader, Watched};
 use crate::permissions::{own_kind, rule};
+use crate::workshop::object::row;
 use engine::snapshot::Snapshot;
 
 /// Name of the kind in flags, logs and metrics.
-const NAME: &str = "cronjob";
+const NAME: &str = api::CronJob::NAME;
 
 /// The kind.
 pub const CRON_JOB: Kind = Kind {
-    name: NAME,
-    family: Family::Workshop,
-    crd: crd::cronjob,
     rules,
     webhooks,
-    stages: &[],
-    namespace_rules: no_rules,
-    demands: no_demands,
     controller: Some(controller::start),
     watches: &[
         Watched { group: api::GROUP, plural: api::PLURAL, reader: Reader::Controller },
@@ -44,6 +39,7 @@ pub const CRON_JOB: Kind = Kind {
     ],
     editors: Editors::OfNamespaces,
     samples: &["batch_v1_cronjob.yaml", "batch_v2_cronjob.yaml"],
+    ..row::<api::CronJobSpec>(crd::cronjob)
 };
 
 /// The finalizer is written to the object itself; no `update`, as nothing else of it is ours to write.

@@ -11,7 +11,7 @@ use crate::workshop::object::rule;
 /// v1 alone, and `Equivalent`: the API server turns a v2 object into v1 before it asks, and back afterwards. With a rule for
 /// v2 as well it would turn every v1 object into v2.
 pub const fn mutating_rule() -> Rule {
-    rule::<CronJobSpec>(&[Operation::Create, Operation::Update], concat!("cronjob.batch.", api_domain!()))
+    rule::<CronJobSpec>(&[Operation::Create, Operation::Update])
 }
 
 /// For [`CronJobValidation`](super::validation::CronJobValidation). What is checked is what is defaulted.

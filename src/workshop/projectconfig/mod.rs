@@ -6,23 +6,15 @@ pub mod validation;
 
 use admission::Registry;
 
-use crate::kind::{Editors, Family, Kind, no_demands, no_rules};
+use crate::kind::{Editors, Family, Kind};
 use engine::snapshot::Snapshot;
 
 /// The kind.
 pub const PROJECT_CONFIG: Kind = Kind {
-    name: "projectconfig",
-    family: Family::Workshop,
-    crd: crd::projectconfig,
-    rules: Vec::new,
     webhooks,
-    stages: &[],
-    namespace_rules: no_rules,
-    demands: no_demands,
-    controller: None,
-    watches: &[],
     editors: Editors::OfNamespaces,
     samples: &["config_v2_projectconfig.yaml"],
+    ..Kind::new("projectconfig", Family::Workshop, crd::projectconfig)
 };
 
 fn webhooks(registry: Registry<Snapshot>) -> Registry<Snapshot> {

@@ -7,15 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::workshop::object::{KindSpec, Object, first_kept};
 
-/// API group.
-pub const GROUP: &str = concat!("apps.", api_domain!());
-/// API version.
-pub const VERSION: &str = "v1";
-/// Kind.
-pub const KIND: &str = "SimpleDeployment";
-/// Resource: the plural in URLs.
-pub const PLURAL: &str = "simpledeployments";
-
 /// Replicas where nothing is said. The schema writes it into every object, as the sub-resource `scale` cannot read a missing
 /// field.
 pub const DEFAULT_REPLICAS: i32 = 1;
@@ -24,11 +15,10 @@ pub const DEFAULT_REPLICAS: i32 = 1;
 pub type SimpleDeployment = Object<SimpleDeploymentSpec>;
 
 impl KindSpec for SimpleDeploymentSpec {
-    const GROUP: &'static str = GROUP;
-    const VERSION: &'static str = VERSION;
-    const API_VERSION: &'static str = concat!("apps.", api_domain!(), "/v1");
-    const KIND: &'static str = KIND;
-    const PLURAL: &'static str = PLURAL;
+    const GROUP: &'static str = concat!("apps.", api_domain!());
+    const VERSION: &'static str = "v1";
+    const KIND: &'static str = "SimpleDeployment";
+    const PLURAL: &'static str = "simpledeployments";
     type Scope = NamespaceResourceScope;
     type Status = SimpleDeploymentStatus;
 }

@@ -2,17 +2,16 @@
 
 use std::sync::Arc;
 
-use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Client;
 
 use super::api::{SimpleDeployment, SimpleDeploymentStatus};
-use super::{NAME, objects};
+use super::objects;
 use crate::controller::apply::{Applier, Error};
 use crate::controller::owned::Owned;
-use crate::controller::{Again, Context, Operator, Store, status};
+use crate::controller::{Again, Context, Operator};
 use crate::events::Events;
 use crate::workshop::{owned, readiness};
 
@@ -25,27 +24,20 @@ const DEFAULT_IMAGE: &str = "nginx:1.14.2";
 /// Runs the controller until its term ends.
 pub fn start(context: Context) -> BoxFuture<'static, ()> {
     let client = context.client.clone();
-    let mut operator = Operator::<SimpleDeployment>::new(NAME, context);
+    let mut operator = Operator::new(SimpleDeployment::NAME, context);
     let controller = Controller {
-        deployments: operator.owning(Some(&owned::selector())),
-        applier: Applier::new(client.clone(), FIELD_MANAGER),
-        events: Events::new(client.clone(), NAME),
+        deployments: operator.keeping(FIELD_MANAGER, Some(&owned::selector())),
+        events: Events::new(client.clone(), SimpleDeployment::NAME),
         image: std::env::var(IMAGE_VARIABLE).unwrap_or_else(|_| DEFAULT_IMAGE.to_owned()).into(),
         client,
     };
-    let reconcile = move |simple: Arc<SimpleDeployment>| {
-        let controller = controller.clone();
-        async move { controller.reconcile(&simple).await }
-    };
-    operator.run(reconcile).boxed()
+    operator.run(controller, |controller, simple| async move { controller.reconcile(&simple).await })
 }
 
-#[derive(Clone)]
 struct Controller {
     client: Client,
-    applier: Applier,
     events: Events,
-    deployments: Store<Owned<Deployment>>,
+    deployments: Applier<Deployment>,
     image: Arc<str>,
 }
 
@@ -55,19 +47,19 @@ impl Controller {
         if simple.metadata.deletion_timestamp.is_some() {
             return Ok(None);
         }
-        let applied = self.applier.apply(&objects::deployment(simple, &self.image), &self.deployments).await;
+        let applied = self.deployments.apply(&objects::deployment(simple, &self.image)).await;
         if matches!(applied, Err(Error::NamespaceTerminating { .. })) {
             return Ok(None);
         }
-        let old = simple.status.as_ref();
         if let Err(error @ Error::Foreign { .. }) = &applied {
             let ready = readiness::of_error(error);
+            let old = simple.status.as_ref();
             if ready.is_news(old.and_then(|status| status.conditions.as_deref()).unwrap_or_default()) {
                 self.events.warn(simple, ready.reason, &ready.message).await;
             }
         }
         let new = status_of(simple, applied.as_deref(), Timestamp::now());
-        status::write(self.client.clone(), simple, old, &new).await?;
+        simple.write_status(&self.client, &new).await?;
         applied.map_or_else(Error::again, |_| Ok(None))
     }
 }

@@ -5,23 +5,15 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use serde_json::json;
 
-use super::api::{DEFAULT_REPLICAS, GROUP, KIND, PLURAL, VERSION};
+use super::api::{DEFAULT_REPLICAS, SimpleDeploymentSpec};
+use crate::crd::Definition;
 use crate::crd::schema::{between, column, conditions, default, int32, int64, object, root, text};
-use crate::crd::{Definition, Scope};
+use crate::workshop::object::definition;
 
 /// The definition of the resource `simpledeployments`.
 pub fn simpledeployment(_: &WebhookClientConfig) -> CustomResourceDefinition {
+    let description = "SimpleDeployment keeps a Deployment that always has the number of replicas asked for.";
     Definition {
-        group: GROUP,
-        version: VERSION,
-        kind: KIND,
-        plural: PLURAL,
-        scope: Scope::Namespaced,
-        schema: root(
-            "SimpleDeployment keeps a Deployment that always has the number of replicas asked for.",
-            spec(),
-            status(),
-        ),
         columns: vec![
             column("Desired", "integer", ".spec.replicas", "Replicas asked for."),
             column("Ready", "integer", ".status.readyReplicas", "Replicas that are ready."),
@@ -32,6 +24,7 @@ pub fn simpledeployment(_: &WebhookClientConfig) -> CustomResourceDefinition {
             spec_replicas_path: ".spec.replicas".to_owned(),
             status_replicas_path: ".status.replicas".to_owned(),
         }),
+        ..definition::<SimpleDeploymentSpec>(root(description, spec(), status()))
     }
     .into_crd()
 }

@@ -6,7 +6,6 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Container, ContainerPort};
 use kube::ResourceExt as _;
 
-use super::NAME;
 use super::api::SimpleDeployment;
 use crate::workshop::owned;
 
@@ -29,7 +28,10 @@ fn container(image: &str) -> Container {
 }
 
 fn selector_labels(simple: &SimpleDeployment) -> BTreeMap<String, String> {
-    BTreeMap::from([(NAME_LABEL.to_owned(), NAME.to_owned()), (INSTANCE_LABEL.to_owned(), simple.name_any())])
+    BTreeMap::from([
+        (NAME_LABEL.to_owned(), SimpleDeployment::NAME.to_owned()),
+        (INSTANCE_LABEL.to_owned(), simple.name_any()),
+    ])
 }
 
 /// The selector of the pods as text.

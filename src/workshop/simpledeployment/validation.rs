@@ -10,7 +10,7 @@ use crate::workshop::object::rule;
 
 /// New objects only: a name never changes.
 pub const fn validating_rule() -> Rule {
-    rule::<SimpleDeploymentSpec>(&[Operation::Create], concat!("simpledeployment.apps.", api_domain!()))
+    rule::<SimpleDeploymentSpec>(&[Operation::Create])
 }
 
 /// A label of the pods has the name of the `SimpleDeployment` as its value.

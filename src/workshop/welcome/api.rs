@@ -7,15 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::workshop::object::{KindSpec, Object, first_kept};
 
-/// API group.
-pub const GROUP: &str = concat!("webapp.", api_domain!());
-/// API version.
-pub const VERSION: &str = "v1";
-/// Kind.
-pub const KIND: &str = "Welcome";
-/// Resource: the plural in URLs.
-pub const PLURAL: &str = "welcomes";
-
 /// The default of `spec.name`.
 pub const DEFAULT_NAME: &str = "world";
 
@@ -23,11 +14,10 @@ pub const DEFAULT_NAME: &str = "world";
 pub type Welcome = Object<WelcomeSpec>;
 
 impl KindSpec for WelcomeSpec {
-    const GROUP: &'static str = GROUP;
-    const VERSION: &'static str = VERSION;
-    const API_VERSION: &'static str = concat!("webapp.", api_domain!(), "/v1");
-    const KIND: &'static str = KIND;
-    const PLURAL: &'static str = PLURAL;
+    const GROUP: &'static str = concat!("webapp.", api_domain!());
+    const VERSION: &'static str = "v1";
+    const KIND: &'static str = "Welcome";
+    const PLURAL: &'static str = "welcomes";
     type Scope = NamespaceResourceScope;
     type Status = WelcomeStatus;
 }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -10,11 +9,11 @@ use k8s_openapi::api::core::v1::Service;
 use kube::{Client, Resource};
 
 use super::api::{Welcome, WelcomeStatus};
-use super::{NAME, objects};
+use super::objects;
 use crate::controller::apply::{Applier, Error};
 use crate::controller::conditions::Statement;
 use crate::controller::owned::Owned;
-use crate::controller::{Again, Context, Operator, Store, status};
+use crate::controller::{Again, Context, Operator};
 use crate::events::Events;
 use crate::workshop::{owned, readiness};
 
@@ -28,30 +27,23 @@ const DEFAULT_IMAGE: &str = "sdfcdwefe/operatordemo:v1";
 /// Runs the controller until its term ends.
 pub fn start(context: Context) -> BoxFuture<'static, ()> {
     let client = context.client.clone();
-    let mut operator = Operator::<Welcome>::new(NAME, context);
+    let mut operator = Operator::new(Welcome::NAME, context);
     let selector = owned::selector();
     let controller = Controller {
-        deployments: operator.owning(Some(&selector)),
-        services: operator.owning(Some(&selector)),
-        applier: Applier::new(client.clone(), FIELD_MANAGER),
-        events: Events::new(client.clone(), NAME),
+        deployments: operator.keeping(FIELD_MANAGER, Some(&selector)),
+        services: operator.keeping(FIELD_MANAGER, Some(&selector)),
+        events: Events::new(client.clone(), Welcome::NAME),
         image: std::env::var(IMAGE_VARIABLE).unwrap_or_else(|_| DEFAULT_IMAGE.to_owned()).into(),
         client,
     };
-    let reconcile = move |welcome: Arc<Welcome>| {
-        let controller = controller.clone();
-        async move { controller.reconcile(&welcome).await }
-    };
-    operator.run(reconcile).boxed()
+    operator.run(controller, |controller, welcome| async move { controller.reconcile(&welcome).await })
 }
 
-#[derive(Clone)]
 struct Controller {
     client: Client,
-    applier: Applier,
     events: Events,
-    deployments: Store<Owned<Deployment>>,
-    services: Store<Owned<Service>>,
+    deployments: Applier<Deployment>,
+    services: Applier<Service>,
     image: Arc<str>,
 }
 
@@ -69,20 +61,19 @@ impl Controller {
         }
         // One that fails is no reason to leave the other undone.
         let outcome = Outcome {
-            deployment: self.applier.apply(&objects::deployment(welcome, &self.image), &self.deployments).await,
-            service: self.applier.apply(&objects::service(welcome), &self.services).await,
+            deployment: self.deployments.apply(&objects::deployment(welcome, &self.image)).await,
+            service: self.services.apply(&objects::service(welcome)).await,
         };
         if outcome.is_over() {
             return Ok(None);
         }
         let ready = outcome.statement();
-        let old = welcome.status.as_ref();
-        let conditions = old.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+        let conditions = welcome.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
         if ready.reason == readiness::NOT_OURS && ready.is_news(conditions) {
             self.events.warn(welcome, ready.reason, &ready.message).await;
         }
         let new = outcome.status(welcome, ready, Timestamp::now());
-        status::write(self.client.clone(), welcome, old, &new).await?;
+        welcome.write_status(&self.client, &new).await?;
         outcome.again()
     }
 }

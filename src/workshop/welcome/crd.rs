@@ -4,9 +4,10 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, WebhookClientConfig,
 };
 
-use super::api::{GROUP, KIND, PLURAL, VERSION};
+use super::api::WelcomeSpec;
+use crate::crd::Definition;
 use crate::crd::schema::{column, conditions, flag, int64, object, root, text};
-use crate::crd::{Definition, Scope};
+use crate::workshop::object::definition;
 
 /// The definition of the resource `welcomes`.
 pub fn welcome(_: &WebhookClientConfig) -> CustomResourceDefinition {
@@ -21,18 +22,13 @@ pub fn welcome(_: &WebhookClientConfig) -> CustomResourceDefinition {
             ("conditions", conditions("Ready, and why not.")),
         ],
     );
+    let description = "Welcome runs a web server that returns a greeting: a Deployment and a Service.";
     Definition {
-        group: GROUP,
-        version: VERSION,
-        kind: KIND,
-        plural: PLURAL,
-        scope: Scope::Namespaced,
-        schema: root("Welcome runs a web server that returns a greeting: a Deployment and a Service.", spec, status),
         columns: vec![
             column("Name to greet", "string", ".spec.name", "Who is greeted; world when empty."),
             column("Ready", "boolean", ".status.ready", "Whether the web server is available."),
         ],
-        scale: None,
+        ..definition::<WelcomeSpec>(root(description, spec, status))
     }
     .into_crd()
 }

@@ -7,40 +7,21 @@ mod objects;
 pub mod validation;
 
 use admission::Registry;
-use k8s_openapi::api::rbac::v1::PolicyRule;
 
-use crate::kind::{Editors, Family, Kind, Reader, Watched, no_demands, no_rules};
-use crate::permissions::{applied, own_kind};
+use self::api::WelcomeSpec;
+use crate::kind::{Editors, Kind};
+use crate::workshop::object::row;
 use engine::snapshot::Snapshot;
-
-/// Name of the kind in flags, logs and metrics.
-const NAME: &str = "welcome";
 
 /// The kind.
 pub const WELCOME: Kind = Kind {
-    name: NAME,
-    family: Family::Workshop,
-    crd: crd::welcome,
-    rules,
     webhooks,
-    stages: &[],
-    namespace_rules: no_rules,
-    demands: no_demands,
     controller: Some(controller::start),
-    watches: &[
-        Watched { group: api::GROUP, plural: api::PLURAL, reader: Reader::Controller },
-        Watched { group: "apps", plural: "deployments", reader: Reader::Controller },
-        Watched { group: "", plural: "services", reader: Reader::Controller },
-    ],
+    keeps: &[("apps", "deployments"), ("", "services")],
     editors: Editors::OfNamespaces,
     samples: &["webapp_v1_welcome.yaml"],
+    ..row::<WelcomeSpec>(crd::welcome)
 };
-
-fn rules() -> Vec<PolicyRule> {
-    let mut rules = own_kind(api::GROUP, api::PLURAL);
-    rules.extend([applied("apps", "deployments"), applied("", "services")]);
-    rules
-}
 
 fn webhooks(registry: Registry<Snapshot>) -> Registry<Snapshot> {
     registry.validating(validation::validating_rule(), validation::NAME_CHECK)

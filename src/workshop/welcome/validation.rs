@@ -10,7 +10,7 @@ use crate::workshop::object::rule;
 
 /// New objects only: a name never changes.
 pub const fn validating_rule() -> Rule {
-    rule::<WelcomeSpec>(&[Operation::Create], concat!("welcome.webapp.", api_domain!()))
+    rule::<WelcomeSpec>(&[Operation::Create])
 }
 
 /// The Service has the name of the Welcome.

@@ -23,7 +23,7 @@ pub enum Decision {
 }
 
 impl Decision {
-    /// The word.
+    /// The word for it in log lines and as a value of the label `verdict`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Allowed => "allowed",
@@ -73,7 +73,7 @@ impl Summary {
 pub struct Answer {
     /// The body of the reply.
     pub body: Vec<u8>,
-    /// The decision.
+    /// What the reply says, for logs and metrics.
     pub decision: Decision,
     /// The reason code.
     pub reason: Reason,

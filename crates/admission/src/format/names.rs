@@ -164,7 +164,7 @@ pub fn port_name(text: &str) -> Vec<String> {
     wrong
 }
 
-/// The number of a port.
+/// Returns what is wrong with the number of a port, which must be from 1 to 65535.
 pub fn port_number(number: i64) -> Vec<String> {
     if (1..=65535).contains(&number) {
         return Vec::new();

@@ -11,7 +11,7 @@ use serde::de::{self, Deserializer, Visitor};
 pub struct Text<'a>(pub Cow<'a, str>);
 
 impl Text<'_> {
-    /// The string.
+    /// The string without escapes.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -77,7 +77,7 @@ impl Level {
         Some(Self { is_restricted, minor: minor.unwrap_or(NEWEST).min(NEWEST) })
     }
 
-    /// Its name.
+    /// The level as the label of a namespace writes it.
     pub const fn name(self) -> &'static str {
         if self.is_restricted { "restricted" } else { "baseline" }
     }

@@ -12,7 +12,7 @@ use crate::sidecarset::api::Metadata;
 
 pub use crate::plugins::api::{API_VERSION, GROUP, PluginStatus, VERSION};
 
-/// Kind.
+/// `kind` in manifests and in reviews.
 pub const KIND: &str = "ClusterLimitRange";
 /// Resource: the plural in URLs.
 pub const PLURAL: &str = "clusterlimitranges";
@@ -24,11 +24,11 @@ pub const TYPES: [&str; 3] =
 /// What limits are about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LimitType {
-    /// Each container.
+    /// Each container, init containers included.
     Container,
     /// All containers of a pod together.
     Pod,
-    /// A claim.
+    /// What a claim requests of storage.
     PersistentVolumeClaim,
 }
 

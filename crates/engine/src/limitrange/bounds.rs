@@ -15,9 +15,9 @@ pub const MAX_MILLI_VALUE: i64 = i64::MAX / 1000;
 /// What something asks for.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Usage {
-    /// Requests.
+    /// Requests by resource; one that is not named is not requested.
     pub requests: Amounts,
-    /// Limits.
+    /// Limits by resource; one that is not named has no limit.
     pub limits: Amounts,
 }
 

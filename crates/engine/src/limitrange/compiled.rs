@@ -20,7 +20,7 @@ const STORAGE: &str = "storage";
 /// A range that can be used.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct CompiledRange {
-    /// Name.
+    /// Name of the `ClusterLimitRange`, for messages.
     pub name: String,
     /// The namespaces; all where there is none.
     pub namespaces: Option<Selector>,
@@ -52,7 +52,7 @@ impl CompiledRange {
             if !known.insert(type_) {
                 errors.push(Error::duplicate(&path.child("type"), limit.type_.as_str()));
             }
-            range.add(type_, Item::read(type_, limit, &path, &mut errors));
+            range.add(type_, CompiledLimit::read(type_, limit, &path, &mut errors));
         }
         if object.spec.limits.len() > TYPES.len() {
             errors.push(Error::too_many(&limits, object.spec.limits.len(), TYPES.len()));
@@ -60,8 +60,8 @@ impl CompiledRange {
         errors.into_result().map(|()| range)
     }
 
-    fn add(&mut self, type_: LimitType, item: Item) {
-        let Item { min, max, ratio, default, default_request } = item;
+    fn add(&mut self, type_: LimitType, item: CompiledLimit) {
+        let CompiledLimit { min, max, ratio, default, default_request } = item;
         if type_ == LimitType::Container {
             (self.limits, self.requests) = (default, default_request);
         }
@@ -102,7 +102,7 @@ pub fn selecting(selector: &LabelSelector, path: &Path, errors: &mut ErrorList) 
 
 /// The limits of one type, as they are written.
 #[derive(Default)]
-struct Item {
+struct CompiledLimit {
     min: Amounts,
     max: Amounts,
     ratio: Amounts,
@@ -110,7 +110,7 @@ struct Item {
     default_request: Amounts,
 }
 
-impl Item {
+impl CompiledLimit {
     fn read(type_: LimitType, limit: &LimitSpec, path: &Path, errors: &mut ErrorList) -> Self {
         let mut item = Self::default();
         let lists = [
@@ -212,7 +212,7 @@ enum At {
     High,
 }
 
-/// What is wrong with a ratio.
+/// What is wrong with a ratio: it is less than 1, or more than the bounds make possible.
 #[allow(clippy::cast_precision_loss, reason = "as the API server divides")]
 fn wrong_ratio(ratio: &Quantity, min: Option<&Quantity>, max: Option<&Quantity>) -> Option<String> {
     if *ratio < Quantity::from(1) {

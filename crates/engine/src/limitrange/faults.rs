@@ -10,7 +10,7 @@ use super::api::LimitType;
 /// Messages in one refusal: a pod may have thousands of containers.
 const SAID: usize = 64;
 
-/// What is bounded.
+/// Which bound of a range a fault is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum BoundRule {
     /// The least.
@@ -59,7 +59,7 @@ impl fmt::Display for Lack {
 pub struct Fault<'r> {
     /// What is bounded.
     pub rule: BoundRule,
-    /// Of what.
+    /// What the bound is of: a container, a pod or a claim.
     pub type_: LimitType,
     /// The resource.
     pub name: &'r str,

@@ -23,7 +23,7 @@ pub const GROUP: &str = concat!("policy.", api_domain!());
 pub const VERSION: &str = "v1alpha1";
 /// Group and version, as manifests have it.
 pub const API_VERSION: &str = concat!("policy.", api_domain!(), "/v1alpha1");
-/// Kind.
+/// `kind` in manifests and in reviews.
 pub const KIND: &str = "AdmissionPlugin";
 /// Resource: the plural in URLs.
 pub const PLURAL: &str = "admissionplugins";

@@ -7,7 +7,7 @@
 /// What Outrider does about a plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Service {
-    /// It is served.
+    /// An `AdmissionPlugin` can turn it on.
     Served,
     /// It runs on every cluster, with nothing to configure.
     OnEverywhere,
@@ -31,7 +31,7 @@ impl Service {
 pub struct Entry {
     /// The API server's name.
     pub name: &'static str,
-    /// Whether it is on by default.
+    /// Whether the API server runs it if no flag names it.
     pub is_default: bool,
     /// Whether EKS, AKS and GKE run it. None lets a user choose. `None` where nothing is published.
     pub providers: [Option<bool>; 3],

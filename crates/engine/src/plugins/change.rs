@@ -8,7 +8,7 @@ use super::toleration::Tolerated;
 pub enum List {
     /// Init containers.
     Init,
-    /// Containers.
+    /// `spec.containers`.
     Containers,
     /// Ephemeral containers.
     Ephemeral,

@@ -126,11 +126,11 @@ pub enum Settings {
 pub struct CompiledPlugin {
     /// Name of the object.
     pub name: String,
-    /// The plugin.
+    /// Which of the API server's plugins the object turns on.
     pub plugin: Plugin,
     /// What becomes of its decisions.
     pub mode: Mode,
-    /// Its configuration.
+    /// What the section of the spec of that plugin says.
     pub settings: Settings,
     /// What happens to a request if the webhook does not answer; none where the object does not define it.
     pub failure_policy: Option<FailurePolicy>,

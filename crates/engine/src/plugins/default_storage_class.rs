@@ -54,7 +54,7 @@ impl DefaultStorageClass {
 /// What a claim says about its class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Claimed<'c> {
-    /// Nothing.
+    /// Neither field nor annotation is there: the claim gets the default.
     Nothing,
     /// Its field names this one; an empty name asks for a volume without one.
     Class(&'c str),

@@ -94,11 +94,11 @@ impl Cidr {
     }
 }
 
-/// A service.
+/// What is read of a service, borrowed from the body.
 #[derive(Debug, Default, Deserialize)]
 #[serde(remote = "Self", default)]
 pub struct ServiceFacts<'a> {
-    /// Metadata.
+    /// By which a refusal names the service.
     #[serde(borrow, deserialize_with = "null_as_default")]
     pub metadata: Named<'a>,
     #[serde(borrow, deserialize_with = "null_as_default")]
@@ -109,7 +109,7 @@ pub struct ServiceFacts<'a> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase", default)]
 pub struct Named<'a> {
-    /// Name.
+    /// Empty where the API server has yet to make one up.
     #[serde(borrow)]
     pub name: Text<'a>,
     /// The beginning of a name that the API server makes up.

@@ -37,7 +37,7 @@ impl BucketType {
     }
 }
 
-/// A limit.
+/// A limit of events: a bucket of tokens for each server, namespace, user, or source and object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit {
     /// What has a bucket of its own.

@@ -29,7 +29,7 @@ pub struct ImagePolicy {
 /// What a backend said of a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reviewed<'k> {
-    /// A verdict.
+    /// What it decided.
     Verdict(&'k ImageVerdict),
     /// A yes without one, where there is no backend.
     Allowed,

@@ -10,11 +10,11 @@ use crate::pod::borrowed_map::{self, BorrowedMap};
 use crate::pod::decoded::Limited;
 use crate::pod::limits::{self, Exceeded};
 
-/// A namespace.
+/// What is read of a namespace in a review, borrowed from the body.
 #[derive(Debug, Default, Deserialize)]
 #[serde(remote = "Self", default)]
 pub struct NamespaceFacts<'a> {
-    /// Metadata.
+    /// All that plugins read of one; empty where the review has none.
     #[serde(borrow, deserialize_with = "null_as_default")]
     pub metadata: Metadata<'a>,
 }
@@ -23,7 +23,7 @@ pub struct NamespaceFacts<'a> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase", default)]
 pub struct Metadata<'a> {
-    /// Name.
+    /// Empty where the API server has yet to make one up.
     #[serde(borrow)]
     pub name: Text<'a>,
     /// The beginning of a name that the API server makes up.

@@ -52,7 +52,7 @@ pub struct OwnerReferences {
 #[derive(Debug, Default, Deserialize)]
 #[serde(remote = "Self", default)]
 pub struct OwnedFacts<'a> {
-    /// Metadata.
+    /// The owners, and what names the object in a refusal.
     #[serde(borrow, deserialize_with = "null_as_default")]
     pub metadata: OwnedMetadata<'a>,
 }
@@ -70,7 +70,7 @@ pub struct OwnedMetadata<'a> {
     pub owner_references: Vec<OwnerReference<'a>>,
 }
 
-/// An owner.
+/// An entry of `metadata.ownerReferences`, as far as rights depend on it.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase", default)]
 pub struct OwnerReference<'a> {

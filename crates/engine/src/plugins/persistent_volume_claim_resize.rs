@@ -24,7 +24,7 @@ const NOT_EXPANDABLE: &str =
 #[derive(Debug, Default, Deserialize)]
 #[serde(remote = "Self", default)]
 pub struct SizedFacts<'a> {
-    /// Metadata.
+    /// By which a refusal names the claim.
     #[serde(borrow, deserialize_with = "null_as_default")]
     pub metadata: Metadata<'a>,
     #[serde(borrow, deserialize_with = "null_as_default")]
@@ -33,7 +33,7 @@ pub struct SizedFacts<'a> {
     status: Status<'a>,
 }
 
-/// Metadata.
+/// Metadata of a claim.
 #[derive(Debug, Default, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase", default)]
 pub struct Metadata<'a> {

@@ -33,11 +33,11 @@ pub type Read<T> = Option<Result<T, String>>;
 /// What the annotations of a namespace say. An annotation that is empty says that there is nothing, one that is absent says nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Placement {
-    /// [`NODE_SELECTOR`].
+    /// [`NODE_SELECTOR`]: labels that nodes of pods in this namespace must have.
     pub node_selector: Read<BTreeMap<String, String>>,
-    /// [`DEFAULT_TOLERATIONS`].
+    /// [`DEFAULT_TOLERATIONS`]: what pods get in addition to their own.
     pub default_tolerations: Read<Vec<Toleration<'static>>>,
-    /// [`TOLERATIONS_WHITELIST`].
+    /// [`TOLERATIONS_WHITELIST`]: what pods may have at most.
     pub allowed_tolerations: Read<AllowedTolerations>,
 }
 

@@ -26,11 +26,11 @@ use crate::pod::view::{self, PodView};
 /// The policy that `AlwaysPullImages` sets.
 pub const ALWAYS: &str = "Always";
 
-/// A pod.
+/// What plugins read of a pod, borrowed from the body.
 #[derive(Debug, Default, Deserialize)]
 #[serde(remote = "Self", default)]
 pub struct PodFacts<'a> {
-    /// Metadata.
+    /// Empty where the review has none.
     #[serde(borrow, deserialize_with = "null_as_default")]
     pub metadata: Metadata<'a>,
     /// The spec. A pod without one is refused by the API server.
@@ -42,7 +42,7 @@ pub struct PodFacts<'a> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase", default)]
 pub struct Metadata<'a> {
-    /// Name.
+    /// Empty where the API server has yet to make one up.
     #[serde(borrow)]
     pub name: Text<'a>,
     /// The beginning of a name that the API server makes up.
@@ -126,7 +126,7 @@ pub struct Container<'a> {
     is_changed: bool,
 }
 
-/// A volume.
+/// A volume, of which plugins read only whether it holds an image.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(remote = "Self", default)]
 pub struct Volume<'a> {
@@ -226,12 +226,12 @@ impl<'a> Spec<'a> {
             .flat_map(|list| self.list(list).iter().enumerate().map(move |(index, container)| (list, index, container)))
     }
 
-    /// The volumes.
+    /// The volumes; none where the field is absent.
     pub fn volumes(&self) -> &[Volume<'a>] {
         self.volumes.as_deref().unwrap_or_default()
     }
 
-    /// The tolerations.
+    /// The tolerations; none where the field is absent.
     pub fn tolerations(&self) -> &[Tolerated<'a>] {
         self.tolerations.as_deref().unwrap_or_default()
     }

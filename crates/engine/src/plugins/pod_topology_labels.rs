@@ -55,7 +55,7 @@ pub struct PlacedFacts<'a> {
     spec: Spec<'a>,
 }
 
-/// Metadata.
+/// Metadata of a pod.
 #[derive(Debug, Default, Deserialize)]
 #[serde(remote = "Self", default)]
 pub struct Metadata<'a> {

@@ -13,11 +13,11 @@ use super::change::List;
 use super::said_name;
 use crate::pod::view::MIRROR_ANNOTATION;
 
-/// A pod.
+/// What is read of a pod for the objects that it refers to, borrowed from the body.
 #[derive(Debug, Default, Deserialize)]
 #[serde(remote = "Self", default)]
 pub struct ReferringPod<'a> {
-    /// Metadata.
+    /// By which messages name the pod, and by which a mirror pod is known.
     #[serde(borrow, deserialize_with = "null_as_default")]
     pub metadata: Metadata<'a>,
     /// The spec.
@@ -25,7 +25,7 @@ pub struct ReferringPod<'a> {
     pub spec: ReferringSpec<'a>,
 }
 
-/// Metadata.
+/// Metadata of a pod.
 #[derive(Debug, Default, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase", default)]
 pub struct Metadata<'a> {

@@ -34,7 +34,7 @@ const NAMED: usize = 64;
 /// The configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ResourceQuota {
-    /// What is limited.
+    /// Consumption without a quota for it is refused. Empty: quotas bound what they name, and nothing else.
     pub limited: Vec<LimitedResource>,
 }
 
@@ -124,7 +124,7 @@ pub fn is_counted(hard: &str) -> bool {
 }
 
 /// What an object consumes.
-type Usage = BTreeMap<String, Quantity>;
+type Consumption = BTreeMap<String, Quantity>;
 
 /// An object, and what it was: what quotas count of both is worked out once for all plugins and quotas.
 pub struct Consumed<'r, 'a> {
@@ -225,7 +225,7 @@ impl ResourceQuota {
     }
 
     /// What is consumed and limited.
-    fn names<'u>(&self, resource: &str, usage: &'u Usage) -> BTreeSet<&'u str> {
+    fn names<'u>(&self, resource: &str, usage: &'u Consumption) -> BTreeSet<&'u str> {
         let parts: BTreeSet<&str> = self.parts(resource).collect();
         let is_consumed = |amount: &Quantity| !amount.is_zero() && !amount.is_negative();
         let limited =
@@ -244,7 +244,7 @@ fn listed(names: &BTreeSet<&str>) -> String {
 }
 
 /// Whether more of anything is consumed than before.
-fn grows(new: &Usage, old: &Usage) -> bool {
+fn grows(new: &Consumption, old: &Consumption) -> bool {
     new.iter().any(|(name, amount)| match old.get(name) {
         Some(before) => amount > before,
         None => !amount.is_zero(),

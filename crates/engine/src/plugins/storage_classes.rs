@@ -17,7 +17,7 @@ pub fn annotated<'a>(annotations: Option<&'a BorrowedMap<'_>>) -> Option<&'a str
     annotations?.get(OF_CLAIM)
 }
 
-/// A class.
+/// What is kept of a `StorageClass`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StorageClass {
     /// Whether claims that name none get it.

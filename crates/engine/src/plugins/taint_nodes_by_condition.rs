@@ -9,7 +9,7 @@ use super::change::PodChange;
 
 /// Key of the taint.
 pub const KEY: &str = "node.kubernetes.io/not-ready";
-/// Its effect.
+/// Effect of the taint: pods that do not tolerate it are not placed on the node.
 pub const EFFECT: &str = "NoSchedule";
 
 /// What is read of a node.

@@ -55,7 +55,7 @@ impl TolerationSpec {
     }
 }
 
-/// A toleration.
+/// A toleration: of a pod, or of a configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase", default)]
 pub struct Toleration<'a> {
@@ -137,7 +137,7 @@ impl<'a> Toleration<'a> {
 /// A toleration of a pod, with the text that it was read from: what a newer API has beside these fields is kept.
 #[derive(Debug, Clone)]
 pub struct Tolerated<'a> {
-    /// The toleration.
+    /// The fields that plugins compare.
     pub toleration: Toleration<'a>,
     raw: Option<&'a RawValue>,
 }
@@ -157,7 +157,7 @@ impl<'a> From<Toleration<'a>> for Tolerated<'a> {
 }
 
 impl Tolerated<'_> {
-    /// As JSON.
+    /// The text that it was read from; of one that a plugin made, JSON of its fields.
     pub fn to_json(&self) -> String {
         self.raw.map_or_else(|| self.toleration.to_json(), |raw| raw.get().to_owned())
     }

@@ -2,7 +2,7 @@
 //! containers.
 //!
 //! A must is a set that no pod goes without (`optOut: Denied`). The pod is compared with what it was: what it lacked it may go on
-//! lacking, and what it keeps as it was is not compared with anything. Of a must a pod may have another [form](forms) than the
+//! lacking, and what it keeps as it was is not compared with anything. Of a must a pod may have another form than the
 //! current one.
 
 mod annotations;

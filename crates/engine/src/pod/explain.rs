@@ -45,7 +45,7 @@ pub struct SetExplanation {
     pub set: String,
     /// What becomes of it.
     pub fate: Fate,
-    /// Why.
+    /// The rule that led to it, and in words.
     pub why: Why,
 }
 

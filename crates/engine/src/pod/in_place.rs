@@ -74,7 +74,7 @@ pub struct NewImage {
     pub list: &'static str,
     /// Name of the container.
     pub container: String,
-    /// The image.
+    /// The image that the container is to run, as the set writes it.
     pub image: String,
 }
 

@@ -62,7 +62,7 @@ fn sets(request: &Request<'_, Decoded<PodView<'_>>>, snapshot: &Snapshot) -> Res
     };
     let skip = Skip::read(pod.metadata.annotation(SKIP_ANNOTATION));
     let mistyped = opts_out_of_nothing(&skip, &selected, &snapshot.sets);
-    let mut report = Report { mistyped, ..Report::default() };
+    let mut report = MutationReport { mistyped, ..MutationReport::default() };
     let Fitted { sets, selections, warnings } =
         fitted_at_creation(pod, (&request.namespace, request.body), selected, snapshot)?;
     report.mistyped.extend(warnings);
@@ -126,7 +126,7 @@ pub(super) fn outcome<'s>(injection: &mut Injection<'_, 's>, set: &'s CompiledSe
 
 /// The outcome of each set.
 #[derive(Default)]
-struct Report<'s> {
+struct MutationReport<'s> {
     injected: Vec<String>,
     // The first of them speaks for the pod when nothing was injected, and before it one of an older form.
     present: Option<Reason>,
@@ -137,7 +137,7 @@ struct Report<'s> {
     clashes: Vec<(String, Clash)>,
 }
 
-impl Report<'_> {
+impl MutationReport<'_> {
     fn carried(&mut self, set: &str, reason: Reason) {
         if reason == reasons::INJECTED {
             self.injected.push(set.to_owned());
@@ -195,7 +195,7 @@ impl Report<'_> {
     }
 }
 
-fn verdict_reason(report: &Report<'_>) -> &'static str {
+fn verdict_reason(report: &MutationReport<'_>) -> &'static str {
     report.clashes.first().map_or_else(|| report.reason(), |(_, clash)| clash.reason).as_str()
 }
 

@@ -15,17 +15,17 @@ pub struct Owners<'a> {
     pub controller: Option<Owner<'a>>,
 }
 
-/// An owner.
+/// An entry of `metadata.ownerReferences`, as far as decisions read it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Owner<'a> {
     /// Group and version.
     #[serde(borrow)]
     pub api_version: Text<'a>,
-    /// Kind.
+    /// Kind of the owner, such as `ReplicaSet`.
     #[serde(borrow)]
     pub kind: Text<'a>,
-    /// Name.
+    /// Name of the owner, which is in the namespace of the pod.
     #[serde(borrow)]
     pub name: Text<'a>,
     /// Whether it controls the pod.

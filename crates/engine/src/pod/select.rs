@@ -145,7 +145,7 @@ pub fn fitted<'s, 'p>(
 /// to the API server, whatever its size.
 ///
 /// # Errors
-/// As [`select`].
+/// [`Unserved::NamespaceUnknown`] and [`Unserved::NamespaceLabels`]: a selector reads what is not known of the namespace.
 pub fn selected<'s>(
     pod: &Decoded<PodView<'_>>,
     namespace: &str,
@@ -183,7 +183,7 @@ fn selected_with<'s>(
 /// The musts that a pod with these labels is to carry. Nothing else of the pod decides that.
 ///
 /// # Errors
-/// As [`reached`].
+/// [`Unserved::NamespaceUnknown`] and [`Unserved::NamespaceLabels`]: a selector reads what is not known of the namespace.
 pub fn musts_of<'s>(
     labels: &BorrowedMap<'_>,
     namespace: &str,
@@ -200,7 +200,7 @@ pub fn musts_of<'s>(
 /// operating system is that of the pod as it is stored, with the node selector that plugins give it, or of the node that it names.
 ///
 /// # Errors
-/// As [`select`].
+/// [`Unserved::NamespaceUnknown`] and [`Unserved::NamespaceLabels`]: a selector reads what is not known of the namespace.
 pub fn selected_at_creation<'s>(
     pod: &Decoded<PodView<'_>>,
     (namespace, user): (&str, &UserInfo<'_>),

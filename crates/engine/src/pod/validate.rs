@@ -81,7 +81,7 @@ fn sets(
     let amounts = AmountsSource::Computed(OwnDefaults::default());
     let Fitted { sets, selections, .. } = fitted(pod, request.body, selected, (amounts, None), snapshot);
     let mut injection = injection(pod, request.body, &sets, &selections);
-    let mut report = Report::default();
+    let mut report = ValidationReport::default();
     for (set, selection) in sets.iter().zip(selections) {
         request.deadline.check()?;
         match selection {
@@ -102,13 +102,13 @@ fn sets(
 
 /// What was found about the sets that select the pod.
 #[derive(Default)]
-struct Report {
+struct ValidationReport {
     reason: Option<Reason>,
     warnings: Vec<String>,
     refusals: Vec<String>,
 }
 
-impl Report {
+impl ValidationReport {
     fn judge<'s>(&mut self, injection: &mut Injection<'_, 's>, set: &'s CompiledSet) {
         match injection.examine(set) {
             Ok(missing) => {

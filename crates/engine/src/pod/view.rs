@@ -16,7 +16,7 @@ use crate::pod::owners::Owners;
 /// On a pod that the kubelet made for a static pod; changing its API object changes nothing on the node.
 pub const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
 
-/// A pod.
+/// What decisions read of a pod, borrowed from the body.
 #[derive(Debug, Default, Deserialize)]
 #[serde(remote = "Self", default)]
 pub struct PodView<'a> {
@@ -44,7 +44,7 @@ pub struct Metadata<'a> {
     /// Annotations; absent and empty differ for the patch.
     #[serde(borrow, deserialize_with = "borrowed_map::annotations")]
     pub annotations: Option<BorrowedMap<'a>>,
-    /// Its owners.
+    /// What decisions read of its owners: whether a Job is among them, and which controls it.
     #[serde(borrow, rename = "ownerReferences")]
     pub owners: Owners<'a>,
     /// Set while the object is being deleted. Only what is stored says so: authors of new objects write what they like.
@@ -82,7 +82,7 @@ pub struct Spec<'a> {
     /// Containers, as many as [`limits`] allows and one more.
     #[serde(borrow, deserialize_with = "at_most::<_, _, { limits::CONTAINERS }>")]
     pub containers: Option<Vec<Container<'a>>>,
-    /// Init containers.
+    /// Init containers, native sidecars among them; as many as of the containers.
     #[serde(borrow, deserialize_with = "at_most::<_, _, { limits::CONTAINERS }>")]
     pub init_containers: Option<Vec<Container<'a>>>,
     /// Ephemeral containers, raw: the API server refuses new pods that have some.
@@ -91,7 +91,7 @@ pub struct Spec<'a> {
     /// Volumes, raw: only a volume of the same name as one of ours is looked into.
     #[serde(borrow, deserialize_with = "at_most::<_, _, { limits::VOLUMES }>")]
     pub volumes: Option<Vec<&'a RawValue>>,
-    /// Pull secrets.
+    /// Pull secrets, by name: a set adds those that are missing.
     #[serde(borrow, deserialize_with = "at_most::<_, _, { limits::NAMES }>")]
     pub image_pull_secrets: Option<Vec<NameOnly<'a>>>,
     /// Claims that containers may refer to.
@@ -166,7 +166,7 @@ pub struct Container<'a> {
     pub image_pull_policy: Text<'a>,
     /// Ports, raw: they matter only where a set has some, and a body may hold millions.
     pub ports: Option<&'a RawValue>,
-    /// Security context.
+    /// Security context, raw: it matters only for pods of Windows.
     pub security_context: Option<&'a RawValue>,
     /// Requests and limits.
     pub resources: Option<&'a RawValue>,

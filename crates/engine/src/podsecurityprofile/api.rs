@@ -8,7 +8,7 @@ use crate::sidecarset::api::Metadata;
 
 pub use crate::plugins::api::{API_VERSION, GROUP, PluginStatus, VERSION};
 
-/// Kind.
+/// `kind` in manifests and in reviews.
 pub const KIND: &str = "PodSecurityProfile";
 /// Resource: the plural in URLs, and what the verb `use` is about.
 pub const PLURAL: &str = "podsecurityprofiles";
@@ -150,10 +150,10 @@ pub struct IdRange {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct IdStrategy {
-    /// The rule.
+    /// `RunAsAny` or `MustRunAs`; of users also `MustRunAsNonRoot`, of groups also `MayRunAs`.
     #[serde(deserialize_with = "null_as_default")]
     pub rule: String,
-    /// Its ids.
+    /// Ids that are allowed. `MustRunAs` fills in the first of them.
     #[serde(deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub ranges: Vec<IdRange>,
 }
@@ -162,10 +162,10 @@ pub struct IdStrategy {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SeLinuxStrategy {
-    /// The rule.
+    /// `RunAsAny` or `MustRunAs`.
     #[serde(deserialize_with = "null_as_default")]
     pub rule: String,
-    /// The label.
+    /// The label that `MustRunAs` requires and fills in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub se_linux_options: Option<SeLinuxOptions>,
 }
@@ -174,16 +174,16 @@ pub struct SeLinuxStrategy {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SeLinuxOptions {
-    /// Level.
+    /// The level, such as `s0:c123,c456`.
     #[serde(deserialize_with = "null_as_default", skip_serializing_if = "String::is_empty")]
     pub level: String,
-    /// Role.
+    /// The role, such as `object_r`.
     #[serde(deserialize_with = "null_as_default", skip_serializing_if = "String::is_empty")]
     pub role: String,
     /// Type.
     #[serde(rename = "type", deserialize_with = "null_as_default", skip_serializing_if = "String::is_empty")]
     pub type_: String,
-    /// User.
+    /// The user, such as `system_u`.
     #[serde(deserialize_with = "null_as_default", skip_serializing_if = "String::is_empty")]
     pub user: String,
 }
@@ -192,7 +192,7 @@ pub struct SeLinuxOptions {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HostPath {
-    /// The path.
+    /// The path; `/foo` allows `/foo` and `/foo/bar`, not `/food`.
     #[serde(deserialize_with = "null_as_default")]
     pub path_prefix: String,
     /// Whether mounts of it must be read-only.
@@ -213,7 +213,7 @@ pub struct FlexVolume {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CsiDriver {
-    /// Its name.
+    /// `spec.volumes[].csi.driver` of pods.
     #[serde(deserialize_with = "null_as_default")]
     pub name: String,
 }

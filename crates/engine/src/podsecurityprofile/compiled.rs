@@ -29,7 +29,7 @@ pub enum Least {
 
 /// A text of an item, if it is one.
 pub trait Item {
-    /// The text.
+    /// `None` for an item that is a structure.
     fn as_text(&self) -> Option<&str> {
         None
     }
@@ -69,7 +69,7 @@ pub fn bounded<'l, T: Item>(list: &'l [T], path: &Path, least: Least, errors: &m
 #[derive(Debug, Default, Clone, PartialEq)]
 #[allow(clippy::struct_excessive_bools)] // facts that do not depend on each other
 pub struct CompiledProfile {
-    /// Name.
+    /// Name of the `PodSecurityProfile`: of those that allow a pod, the first by name is taken.
     pub name: String,
     /// The namespaces; all where there is none.
     pub namespaces: Option<Selector>,
@@ -83,13 +83,13 @@ pub struct CompiledProfile {
     pub host_ipc: bool,
     /// Ports of the node.
     pub host_ports: IdRanges,
-    /// Capabilities.
+    /// Capabilities that containers may add, must drop, and are given.
     pub capabilities: Capabilities,
-    /// Volumes.
+    /// Kinds of volumes that pods may have, and of some of them which.
     pub volumes: VolumeRule,
     /// The label of SELinux that must be there.
     pub se_linux: Option<SeLinuxOptions>,
-    /// Users.
+    /// Users that containers may run as.
     pub run_as_user: IdRule,
     /// Primary groups.
     pub run_as_group: IdRule,
@@ -103,7 +103,7 @@ pub struct CompiledProfile {
     pub default_allow_privilege_escalation: Option<bool>,
     /// Whether containers may gain privileges.
     pub allow_privilege_escalation: bool,
-    /// Sysctls.
+    /// Sysctls that pods may set.
     pub sysctls: Sysctls,
     /// Kinds of `/proc`.
     pub proc_mounts: ProcMounts,

@@ -62,7 +62,7 @@ impl fmt::Display for IdRanges {
 /// How ids are chosen.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub enum IdRule {
-    /// Any.
+    /// Every id; none is filled in.
     #[default]
     Any,
     /// One of these, and the first where there is none.

@@ -12,17 +12,17 @@ use crate::sidecarset::injection::INJECTED_ANNOTATION;
 /// Lists of containers, in the order in which they are judged.
 const LISTS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
 
-/// A pod.
+/// A whole pod, as profiles read it.
 #[derive(Debug, Clone)]
 pub struct Pod<'v> {
     metadata: Option<&'v Value>,
-    /// Its spec.
+    /// `None` where the pod has none.
     pub spec: Option<&'v Value>,
     /// Containers that sets have put into it, by their record: these are judged, and nothing is filled in.
     of_sets: BTreeSet<String>,
 }
 
-/// A container.
+/// A container of any list, and where in the pod it is.
 #[derive(Debug, Clone, Copy)]
 pub struct Container<'v> {
     /// As it is written.
@@ -46,7 +46,7 @@ impl<'v> Pod<'v> {
         Self { metadata, spec: member(Some(pod), "spec"), of_sets: names.collect() }
     }
 
-    /// An annotation.
+    /// The value of an annotation that is a text.
     pub fn annotation(&self, key: &str) -> Option<&'v str> {
         text(member(self.metadata, "annotations"), key)
     }
@@ -77,12 +77,12 @@ impl<'v> Pod<'v> {
         text(self.spec, key)
     }
 
-    /// Its volumes.
+    /// Its volumes, each as it is written.
     pub fn volumes(&self) -> &'v [Value] {
         elements(self.spec, "volumes")
     }
 
-    /// Its containers.
+    /// Containers of all lists, in the order in which they are judged.
     pub fn containers(&self) -> impl Iterator<Item = Container<'v>> {
         LISTS.into_iter().flat_map(move |list| {
             elements(self.spec, list).iter().enumerate().map(move |(index, value)| {
@@ -94,7 +94,7 @@ impl<'v> Pod<'v> {
 }
 
 impl<'v> Container<'v> {
-    /// Its name.
+    /// Empty where it has none.
     pub fn name(&self) -> &'v str {
         text(Some(self.value), "name").unwrap_or_default()
     }
@@ -110,7 +110,7 @@ impl<'v> Container<'v> {
         ports.filter_map(|port| member(Some(port), "hostPort")?.as_i64()).filter(|port| *port > 0)
     }
 
-    /// Where it is.
+    /// Where in the pod it is, for messages.
     pub fn path(&self) -> Path {
         Path::new("spec").child(self.list).index(self.index)
     }

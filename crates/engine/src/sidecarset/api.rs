@@ -25,7 +25,7 @@ pub const GROUP: &str = concat!("apps.", api_domain!());
 pub const VERSION: &str = "v1alpha1";
 /// Group and version, as manifests have it.
 pub const API_VERSION: &str = concat!("apps.", api_domain!(), "/v1alpha1");
-/// Kind.
+/// `kind` in manifests and in reviews.
 pub const KIND: &str = "SidecarSet";
 /// Resource: the plural in URLs.
 pub const PLURAL: &str = "sidecarsets";
@@ -52,7 +52,7 @@ pub struct SidecarSet {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Metadata {
-    /// Name.
+    /// Absent where the API server has yet to make one up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The uid, which distinguishes a set from a later one of the same name.
@@ -341,7 +341,7 @@ pub struct SidecarSetStatus {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Condition {
-    /// What.
+    /// `Ready`, `Progressing` and the like: a set has one condition of each type.
     #[serde(rename = "type", deserialize_with = "null_as_default")]
     pub type_: String,
     /// `True`, `False` or `Unknown`.

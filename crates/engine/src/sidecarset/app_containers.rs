@@ -23,7 +23,7 @@ pub struct AppPiece {
     pub mounts: Vec<Mount>,
 }
 
-/// A variable.
+/// A variable for containers of the pod.
 #[derive(Debug, Clone)]
 pub struct Variable {
     /// Name.
@@ -34,7 +34,7 @@ pub struct Variable {
     canonical: Value,
 }
 
-/// A mount.
+/// A mount for containers of the pod.
 #[derive(Debug, Clone)]
 pub struct Mount {
     /// Path in the container, in one spelling.

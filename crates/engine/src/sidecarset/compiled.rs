@@ -43,7 +43,7 @@ pub struct CompileError {
     pub errors: ErrorList,
 }
 
-/// A set, compiled.
+/// A set, ready to decide: its selectors are parsed, and what it adds is JSON already.
 #[derive(Debug, Clone)]
 pub struct CompiledSet {
     /// Name.
@@ -76,9 +76,9 @@ pub struct CompiledSet {
     pub bases: Box<[Box<str>]>,
     /// Where the containers run.
     pub platform: Platform,
-    /// Init containers.
+    /// Init containers in the order of the set, native sidecars among them.
     pub init_containers: Pieces,
-    /// Containers.
+    /// Containers, those that go before the pod's own among them.
     pub containers: Pieces,
     /// Those of its containers that are upgraded by a second one.
     pub pairs: Box<[Pair]>,

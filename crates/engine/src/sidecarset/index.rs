@@ -64,7 +64,7 @@ enum Owner {
 }
 
 /// A condition to file a set under: a label of the pod or the namespace, and its possible values (none: any).
-struct Condition<'s> {
+struct LabelCondition<'s> {
     owner: Owner,
     key: &'s str,
     values: &'s [String],
@@ -253,7 +253,7 @@ impl SetIndex {
         }
     }
 
-    fn file(&mut self, condition: &Condition<'_>, position: u32) {
+    fn file(&mut self, condition: &LabelCondition<'_>, position: u32) {
         let terms = match condition.owner {
             Owner::Pod => &mut self.pod_labels,
             Owner::Namespace => &mut self.namespace_labels,
@@ -354,7 +354,7 @@ fn popularity(sets: &[Arc<CompiledSet>]) -> Popularity<'_> {
     popularity
 }
 
-impl Condition<'_> {
+impl LabelCondition<'_> {
     /// How many sets would be checked for a pod that meets the condition. A pod's label with any value weighs more than one
     /// with a certain value, for many pods have it.
     fn weight(&self, popularity: &Popularity<'_>) -> (bool, usize, Owner) {
@@ -369,21 +369,21 @@ impl Condition<'_> {
 }
 
 /// The conditions of a set that can be looked up.
-fn conditions(set: &CompiledSet) -> impl Iterator<Item = Condition<'_>> {
+fn conditions(set: &CompiledSet) -> impl Iterator<Item = LabelCondition<'_>> {
     let (named, selected) = match &set.scope {
         NamespaceScope::All => (None, None),
         NamespaceScope::Named(name) => (Some(std::slice::from_ref(name)), None),
         NamespaceScope::Selected { selector, .. } => (None, Some(selector)),
     };
-    let namespace = named.map(|values| Condition { owner: Owner::Namespace, key: NAMESPACE_NAME_LABEL, values });
+    let namespace = named.map(|values| LabelCondition { owner: Owner::Namespace, key: NAMESPACE_NAME_LABEL, values });
     let of_namespace = selected.into_iter().flat_map(|selector| lookups(selector, Owner::Namespace));
     lookups(&set.selector, Owner::Pod).chain(namespace).chain(of_namespace)
 }
 
-fn lookups(selector: &Selector, owner: Owner) -> impl Iterator<Item = Condition<'_>> {
+fn lookups(selector: &Selector, owner: Owner) -> impl Iterator<Item = LabelCondition<'_>> {
     selector.requirements().iter().filter_map(move |requirement| match requirement {
-        Requirement::In(key, values) => Some(Condition { owner, key, values }),
-        Requirement::Exists(key) => Some(Condition { owner, key, values: &[] }),
+        Requirement::In(key, values) => Some(LabelCondition { owner, key, values }),
+        Requirement::Exists(key) => Some(LabelCondition { owner, key, values: &[] }),
         Requirement::NotIn(..) | Requirement::DoesNotExist(_) => None,
     })
 }

@@ -72,7 +72,7 @@ impl From<BTreeMap<String, Quantity>> for NamedAmounts {
     }
 }
 
-/// A seccomp profile.
+/// The seccomp profile that a container asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeccompProfile {
     /// `Unconfined`, `RuntimeDefault` or `Localhost`.

@@ -32,7 +32,7 @@ pub struct CompiledOverrides {
 pub struct NotAllowed {
     /// The field, such as `resources.limits[cpu]`; empty for the container as a whole.
     pub field: String,
-    /// Why.
+    /// The reason, for a message.
     pub why: String,
 }
 

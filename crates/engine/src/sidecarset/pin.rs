@@ -31,7 +31,7 @@ impl RevisionRef {
 /// An older revision, and the new pods that get it.
 #[derive(Debug, Clone)]
 pub struct Pin {
-    /// Which revision.
+    /// By which of its names the set refers to it.
     pub revision: RevisionRef,
     updates_are_paused: bool,
     is_partial: bool,

@@ -17,7 +17,7 @@ pub const WINDOWS_BUILD: &str = "node.kubernetes.io/windows-build";
 pub enum Platform {
     /// Linux, and whatever is not named.
     Linux,
-    /// Windows.
+    /// Windows: a pod names it, a container has `windowsOptions`.
     Windows,
 }
 

@@ -35,7 +35,7 @@ pub struct Totals {
 /// What the own containers of a new pod are to get that lack a request or limit, in the order of [`Resource::ALL`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OwnDefaults {
-    /// Limits.
+    /// Limits; `None` leaves a container without.
     pub limits: [Option<Nanos>; 2],
     /// Requests; a container that has a limit has that as its request.
     pub requests: [Option<Nanos>; 2],

@@ -14,11 +14,11 @@ pub const TEMPLATE_HASH_LABEL: &str = "pod-template-hash";
 /// What a percentage of a partial injection is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Workload<'p> {
-    /// Namespace.
+    /// Namespace of the workload and of its pods.
     pub namespace: &'p str,
-    /// Kind.
+    /// Kind of the controller, such as `Deployment`; `Pod` for a pod that is its own workload.
     pub kind: &'p str,
-    /// Name.
+    /// Name of the controller; of a Deployment, without the hash of a `ReplicaSet`.
     pub name: &'p str,
 }
 

@@ -19,7 +19,7 @@ pub enum Effect {
 pub enum CollectionChange<K, V> {
     /// It is there, as it is here.
     Is(K, V),
-    /// It is gone.
+    /// The object of this key is gone.
     Gone(K),
     /// All that there are have been named.
     Listed,

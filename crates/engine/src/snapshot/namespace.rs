@@ -27,7 +27,7 @@ pub struct KnownNamespace {
 }
 
 impl KnownNamespace {
-    /// The labels.
+    /// As many as are kept; see [`Namespace::lacks_labels`].
     pub const fn labels(&self) -> &BTreeMap<String, String> {
         &self.labels
     }

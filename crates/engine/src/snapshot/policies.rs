@@ -25,7 +25,7 @@ pub trait Policy: Debug {
     /// The kind, for log lines.
     const KIND: &'static str;
 
-    /// Its metadata.
+    /// Name, uid and generation are read.
     fn metadata(&self) -> &Metadata;
 
     /// Its status, as stored.

@@ -69,7 +69,7 @@ impl Quotas {
     }
 }
 
-/// Which quota.
+/// By which a change names the `ResourceQuota` that it is about.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct QuotaKey {
     /// Its namespace.

@@ -62,11 +62,11 @@ struct Data {
 /// A form that a set had once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Revision {
-    /// Name.
+    /// Name of the `ControllerRevision`.
     pub name: Box<str>,
     /// The name of its set, as its owner reference says.
     pub set: Box<str>,
-    /// The uid of its set.
+    /// By which a set is told from a later one of the same name.
     pub set_uid: Box<str>,
     /// The user's name for it.
     pub custom_version: Option<Box<str>>,

@@ -10,7 +10,7 @@ use crate::sidecarset::compiled::NAMESPACE_NAME_LABEL;
 
 /// An object for the namespaces that it selects.
 pub trait Scoped {
-    /// Its kind.
+    /// The kind, for warnings about what is not known offline.
     const KIND: &'static str;
     /// What one of them is called.
     const WORD: &'static str;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::while_read::WhileRead;
 use crate::plugins::service_account::Account;
 
-/// Which account.
+/// By which a change names the `ServiceAccount` that it is about.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct AccountKey {
     /// Its namespace.
@@ -24,7 +24,7 @@ pub struct ServiceAccounts {
 }
 
 impl ServiceAccounts {
-    /// An account.
+    /// The account of this name; `None` also while not all have been seen.
     pub fn account(&self, namespace: &str, name: &str) -> Option<&Account> {
         self.known.get(namespace)?.get(name).map(|account| &**account)
     }

@@ -10,7 +10,6 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use kube::api::ListParams;
@@ -44,15 +43,12 @@ pub fn start(context: Context) -> BoxFuture<'static, ()> {
     let mut operator = Operator::<CronJob>::new(NAME, context);
     operator.reconciling_at_once(WORKERS);
     let jobs: Store<WatchedJob> = operator.owning(None);
-    let reconcile = move |cronjob: Arc<CronJob>| {
-        let (controller, jobs) = (controller.clone(), jobs.clone());
-        async move {
-            let owned = jobs.controlled_by(cronjob.metadata.uid.as_deref().unwrap_or_default());
-            let children = children(owned.iter().map(AsRef::as_ref), &cronjob);
-            controller.reconcile(&cronjob, &children).await
-        }
-    };
-    operator.run(reconcile).boxed()
+    operator.run((controller, jobs), |with, cronjob: Arc<CronJob>| async move {
+        let (controller, jobs) = &*with;
+        let owned = jobs.controlled_by(cronjob.metadata.uid.as_deref().unwrap_or_default());
+        let children = children(owned.iter().map(AsRef::as_ref), &cronjob);
+        controller.reconcile(&cronjob, &children).await
+    })
 }
 
 fn children<'a>(jobs: impl Iterator<Item = &'a WatchedJob>, cronjob: &CronJob) -> Vec<ChildJob> {

@@ -41,7 +41,7 @@ impl Problem {
 }
 
 /// Status, reason and message.
-type Statement = (bool, &'static str, String);
+type ConditionState = (bool, &'static str, String);
 
 impl Observed<'_> {
     /// All three conditions. `starts` says whether a run is about to start: a failure to create its Job stays reported until it
@@ -77,7 +77,7 @@ impl Observed<'_> {
         (!known).then(|| Event { warning: true, reason: problem.reason, message: problem.message.clone() })
     }
 
-    fn available(&self, problem: Option<&Problem>, failed: Option<&ChildJob>) -> Statement {
+    fn available(&self, problem: Option<&Problem>, failed: Option<&ChildJob>) -> ConditionState {
         match (problem, failed) {
             _ if self.cronjob.spec.is_suspended() => (false, "Suspended", "No further Job starts".to_owned()),
             (Some(problem), _) => (false, problem.reason, problem.message.clone()),
@@ -87,7 +87,7 @@ impl Observed<'_> {
         }
     }
 
-    fn progressing(&self) -> Statement {
+    fn progressing(&self) -> ConditionState {
         if self.active().next().is_none() {
             (false, "NoJobsActive", "No Job is running".to_owned())
         } else if self.cronjob.metadata.deletion_timestamp.is_some() {
@@ -115,7 +115,7 @@ impl Observed<'_> {
     }
 }
 
-fn degraded(problem: Option<&Problem>, ahead: Option<Timestamp>, failed: Option<&ChildJob>) -> Statement {
+fn degraded(problem: Option<&Problem>, ahead: Option<Timestamp>, failed: Option<&ChildJob>) -> ConditionState {
     match (problem, ahead, failed) {
         (Some(problem), ..) => (true, problem.reason, problem.message.clone()),
         (None, Some(time), _) => (true, "ClockWentBack", clock_went_back(time)),
@@ -138,7 +138,7 @@ fn job_failed(job: &ChildJob) -> String {
 
 fn condition(
     type_: &str,
-    (holds, reason, message): Statement,
+    (holds, reason, message): ConditionState,
     before: Option<&Condition>,
     generation: Option<i64>,
     now: Timestamp,

@@ -29,7 +29,6 @@ const RESIZE: Rule = on_demand(
     &[Operation::Update],
 );
 
-/// Claims.
 const CLAIMS: Rule = Rule {
     match_conditions: claims::CONDITIONS,
     ..on_demand(

@@ -30,7 +30,7 @@ pub struct Reply {
 /// A JSON patch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Patch {
-    /// The operations.
+    /// As the reply has them, in the order in which the API server applies them.
     pub operations: Vec<Value>,
 }
 

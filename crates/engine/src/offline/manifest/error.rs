@@ -43,7 +43,7 @@ pub enum Error {
         /// What is missing.
         error: IdentityError,
     },
-    /// Lists in lists in lists.
+    /// A `List` within `List`s, deeper than is read.
     #[error("{origin}: lists nested too deep")]
     ListsTooDeep {
         /// `file:line`.

@@ -264,13 +264,13 @@ pub struct LimitedResourceSpec {
     /// API group; empty, as the core group is all that is served.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api_group: Option<String>,
-    /// The resource.
+    /// `pods`, `persistentvolumeclaims` or `services`.
     #[serde(deserialize_with = "null_as_default")]
     pub resource: String,
     /// Parts of the names of what is consumed.
     #[serde(deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub match_contains: Vec<String>,
-    /// Scopes.
+    /// Scopes, which limit objects of every resource that has such scopes.
     #[serde(deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub match_scopes: Vec<ScopeSpec>,
 }
@@ -279,7 +279,7 @@ pub struct LimitedResourceSpec {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ScopeSpec {
-    /// Name of the scope.
+    /// A scope as quotas name it, such as `PriorityClass`.
     #[serde(deserialize_with = "null_as_default")]
     pub scope_name: String,
     /// `In`, `NotIn`, `Exists` or `DoesNotExist`.

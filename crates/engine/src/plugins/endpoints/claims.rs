@@ -18,7 +18,7 @@ use crate::snapshot::Snapshot;
 const CLAIMS: &[Resource] =
     &[Resource { group: "", version: "v1", resource: "persistentvolumeclaims", kind: "PersistentVolumeClaim" }];
 
-/// The rule.
+/// New claims in namespaces that are not excluded.
 pub const RULE: Rule = Rule {
     suffix: "defaultstorageclass",
     namespaces: Namespaces::NotExcluded,

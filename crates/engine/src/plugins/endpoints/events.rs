@@ -15,7 +15,7 @@ const EVENTS: &[Resource] = &[Resource { group: "", version: "v1", resource: "ev
 /// Group of the newer events, which the API server converts for an entry that wants to see equivalents.
 const NEWER: &str = "events.k8s.io";
 
-/// The rule.
+/// Events that are created or changed. If Outrider does not answer within a second, they pass.
 pub const RULE: Rule = Rule {
     suffix: "eventratelimit",
     match_policy: MatchPolicy::Exact,

@@ -37,7 +37,7 @@ const STAYS: MatchCondition = MatchCondition {
     expression: "request.operation == 'CREATE' || !has(oldObject.metadata.deletionTimestamp)",
 };
 
-/// The rule.
+/// New pods, and changes of pods that are not being deleted.
 pub const RULE: Rule = Rule {
     suffix: "imagepolicywebhook",
     namespaces: Namespaces::NotExcluded,

@@ -50,7 +50,7 @@ const CONDITIONS: &[MatchCondition] = &[
     },
 ];
 
-/// The rule.
+/// Objects of every kind whose owners change, or that are created with an owner whose deletion they block.
 pub const RULE: Rule = Rule {
     suffix: "ownerreferences",
     scope: Scope::Any,

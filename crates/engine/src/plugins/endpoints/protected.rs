@@ -32,7 +32,7 @@ const UNPROTECTED: MatchCondition = MatchCondition {
                  'kubernetes.io/vac-protection'}[request.resource.resource] in object.metadata.finalizers)",
 };
 
-/// The rule.
+/// New objects that lack the finalizer which protects them while they are in use.
 pub const RULE: Rule = Rule {
     suffix: "storageobjectinuseprotection",
     scope: Scope::Any,

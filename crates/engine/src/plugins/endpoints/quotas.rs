@@ -61,7 +61,7 @@ const CONSUMES: MatchCondition = MatchCondition {
     ),
 };
 
-/// The rule.
+/// Pods, claims and services that come to consume something.
 pub const RULE: Rule = Rule {
     suffix: "resourcequota",
     namespaces: Namespaces::NotExcluded,

@@ -67,7 +67,7 @@ impl<'s> Report<'s> {
         self.decided().map(|(_, code)| *code).max_by_key(|code| weight(*code))
     }
 
-    /// What is counted.
+    /// One for each plugin that decided something, for `outrider_plugin_decisions_total`.
     pub fn counts(&self) -> Vec<Count> {
         let count = |(plugin, code): &(&CompiledPlugin, Reason)| Count {
             by: plugin.plugin.name(),

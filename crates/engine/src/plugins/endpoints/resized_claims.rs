@@ -23,7 +23,7 @@ const RESIZES: MatchCondition = MatchCondition {
     expression: "has(object.spec.resources) && (!has(oldObject.spec.resources) || object.spec.resources != oldObject.spec.resources)",
 };
 
-/// The rule.
+/// Changes of what a claim asks for.
 pub const RULE: Rule = Rule {
     suffix: "persistentvolumeclaimresize",
     namespaces: Namespaces::NotExcluded,

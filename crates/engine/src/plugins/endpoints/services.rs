@@ -18,7 +18,7 @@ const SERVICES: &[Resource] = &[Resource { group: "", version: "v1", resource: "
 const HAS_SOME: MatchCondition =
     MatchCondition { name: concat!(api_domain!(), "/external-ips"), expression: "has(object.spec.externalIPs)" };
 
-/// The rule.
+/// Services that have external IPs when they are created or changed.
 pub const RULE: Rule = Rule {
     suffix: "denyserviceexternalips",
     namespaces: Namespaces::NotExcluded,

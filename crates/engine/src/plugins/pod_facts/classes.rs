@@ -12,7 +12,7 @@ pub(super) struct Given {
 }
 
 impl Spec<'_> {
-    /// The class of priority.
+    /// The name of its `PriorityClass`: the one that a plugin gave it, else its own.
     pub fn priority_class(&self) -> Option<&str> {
         let own = Some(self.priority_class_name.as_str()).filter(|name| !name.is_empty());
         self.given.priority.as_deref().or(own)

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::{Container, PodFacts};
 
 #[derive(Deserialize)]
-struct Step<'a> {
+struct PatchOperation<'a> {
     #[serde(borrow)]
     op: Text<'a>,
     #[serde(borrow)]
@@ -25,13 +25,13 @@ impl<'a> PodFacts<'a> {
         if patch.is_empty() {
             return Ok(());
         }
-        for step in serde_json::from_slice::<Vec<Step<'a>>>(patch)? {
+        for step in serde_json::from_slice::<Vec<PatchOperation<'a>>>(patch)? {
             self.take(&step)?;
         }
         Ok(())
     }
 
-    fn take(&mut self, step: &Step<'a>) -> Result<(), serde_json::Error> {
+    fn take(&mut self, step: &PatchOperation<'a>) -> Result<(), serde_json::Error> {
         let json = step.value.map_or("null", RawValue::get);
         if step.path.as_str() == "/metadata" {
             self.metadata = serde_json::from_str(json)?;
@@ -75,7 +75,7 @@ fn follow_list<'a, T: Deserialize<'a>>(
     list: &mut Option<Vec<T>>,
     place: Option<&str>,
     below: Option<&str>,
-    step: &Step<'a>,
+    step: &PatchOperation<'a>,
     set_field: impl FnOnce(&mut T, &str, Option<&'a RawValue>) -> Result<(), serde_json::Error>,
 ) -> Result<(), serde_json::Error> {
     let json = step.value.map_or("null", RawValue::get);

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use super::{QuotaScope, Usage};
+use super::{Consumption, QuotaScope};
 use crate::plugins::amounts::{Amounts, add, amounts, amounts_of, sum};
 use crate::plugins::pod_facts::{Resources, is_best_effort};
 use crate::plugins::said_name;
@@ -24,18 +24,18 @@ use crate::resource_name::is_extended;
 /// End of the names of what is counted for a storage class.
 const OF_CLASS: &str = ".storageclass.storage.k8s.io/";
 
-/// A pod, a claim or a service.
+/// What is read of a pod, a claim or a service, borrowed from the body.
 #[derive(Debug, Default, Deserialize)]
 #[serde(remote = "Self", default)]
 pub struct QuotaFacts<'a> {
-    /// Metadata.
+    /// By which a refusal names the object.
     #[serde(borrow, deserialize_with = "null_as_default")]
     pub metadata: Metadata<'a>,
     #[serde(borrow, deserialize_with = "null_as_default")]
     spec: Spec<'a>,
 }
 
-/// Metadata.
+/// Metadata of what consumes.
 #[derive(Debug, Default, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase", default)]
 pub struct Metadata<'a> {
@@ -150,8 +150,8 @@ impl Limited for QuotaFacts<'_> {
 
 impl QuotaFacts<'_> {
     /// What the object consumes, as far as it is wanted.
-    pub(super) fn usage(&self, resource: &str, wanted: &Wanted<'_>) -> Usage {
-        let mut usage = Usage::new();
+    pub(super) fn usage(&self, resource: &str, wanted: &Wanted<'_>) -> Consumption {
+        let mut usage = Consumption::new();
         let mut count = |name: &str, number: usize| {
             usage.insert(name.to_owned(), Quantity::from(i64::try_from(number).unwrap_or(i64::MAX)));
         };
@@ -180,7 +180,7 @@ impl QuotaFacts<'_> {
         usage
     }
 
-    fn claim_usage(&self, usage: &mut Usage) {
+    fn claim_usage(&self, usage: &mut Consumption) {
         let class = annotated(self.metadata.annotations.as_ref()).unwrap_or(&self.spec.storage_class_name);
         let of_class = |what: &str| format!("{class}{OF_CLASS}{what}");
         if !class.is_empty() {
@@ -196,7 +196,7 @@ impl QuotaFacts<'_> {
     }
 
     /// `podComputeUsageHelper` of k8s.io/kubernetes/pkg/quota/v1/evaluator/core.
-    fn pod_usage(&self, usage: &mut Usage, wanted: &Wanted<'_>) {
+    fn pod_usage(&self, usage: &mut Consumption, wanted: &Wanted<'_>) {
         let mut requests = self.total(|resources| resources.requests, wanted);
         let mut limits = self.total(|resources| resources.limits, wanted);
         for (name, amount) in amounts_of(self.spec.overhead, |name| wanted.has(name)) {
@@ -288,7 +288,7 @@ fn spans(prefix: &str, name: &str, part: &str) -> bool {
 pub(super) struct Counted<'r, 'a> {
     facts: &'r QuotaFacts<'a>,
     resource: &'r str,
-    pub(super) usage: Usage,
+    pub(super) usage: Consumption,
     // Each reads a large part of a pod, and only where a scope is about it.
     is_best_effort: OnceCell<bool>,
     crosses_namespaces: OnceCell<bool>,

@@ -49,7 +49,7 @@ pub struct Piece {
     pub name: String,
     /// The container as it goes into the pod.
     pub json: Arc<str>,
-    /// Image.
+    /// Image, as the set writes it.
     pub image: String,
     /// For comparing with a container of a pod.
     pub form: Form,

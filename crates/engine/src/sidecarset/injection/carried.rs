@@ -88,24 +88,24 @@ struct Listed<'p> {
 /// Sets whose records list a container, two at most: one of them is not the set that is decided about. The pod's author may have
 /// written them.
 #[derive(Debug, Default)]
-struct Owners<'p>(Vec<Text<'p>>);
+struct ContainerOwners<'p>(Vec<Text<'p>>);
 
 /// The owners of an init container and of a container of one name.
 #[derive(Debug, Default)]
 struct OwnersByList<'p> {
-    init_containers: Owners<'p>,
-    containers: Owners<'p>,
+    init_containers: ContainerOwners<'p>,
+    containers: ContainerOwners<'p>,
 }
 
 impl<'p> OwnersByList<'p> {
-    const fn of(&self, list: List) -> &Owners<'p> {
+    const fn of(&self, list: List) -> &ContainerOwners<'p> {
         match list {
             List::InitContainers => &self.init_containers,
             List::Containers => &self.containers,
         }
     }
 
-    const fn of_mut(&mut self, list: List) -> &mut Owners<'p> {
+    const fn of_mut(&mut self, list: List) -> &mut ContainerOwners<'p> {
         match list {
             List::InitContainers => &mut self.init_containers,
             List::Containers => &mut self.containers,
@@ -290,7 +290,7 @@ impl<'p> Listed<'p> {
     }
 }
 
-impl<'p> Owners<'p> {
+impl<'p> ContainerOwners<'p> {
     fn add(&mut self, name: &Text<'p>) {
         if self.0.len() < 2 && self.0.last() != Some(name) {
             self.0.push(name.clone());

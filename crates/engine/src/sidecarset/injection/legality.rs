@@ -27,12 +27,12 @@ const DEFAULT_GRACE_SECONDS: i64 = 30;
 const SECCOMP_ANNOTATION_PREFIX: &str = "container.seccomp.security.alpha.kubernetes.io/";
 
 /// What of a pod does not go with what a set adds.
-struct Fault {
+struct IllegalResult {
     field: String,
     text: String,
 }
 
-impl Fault {
+impl IllegalResult {
     fn new(field: impl Into<String>, text: String) -> Self {
         Self { field: field.into(), text }
     }
@@ -50,7 +50,7 @@ pub(super) fn check<'s>(
     found.map_err(|fault| Clash::illegal(set, &fault.field, &fault.text))
 }
 
-fn find<'s>(injection: &Injection<'_, 's>, set: &'s CompiledSet, missing: &Missing<'_>) -> Result<(), Fault> {
+fn find<'s>(injection: &Injection<'_, 's>, set: &'s CompiledSet, missing: &Missing<'_>) -> Result<(), IllegalResult> {
     for piece in missing.containers() {
         check_lifecycle(injection.pod, piece)?;
         check_users(injection.pod, piece)?;
@@ -67,9 +67,9 @@ fn find<'s>(injection: &Injection<'_, 's>, set: &'s CompiledSet, missing: &Missi
 }
 
 /// `validatePodHostNetworkDeps`, which checks no init containers.
-fn check_port_mapping(piece: &Piece) -> Result<(), Fault> {
+fn check_port_mapping(piece: &Piece) -> Result<(), IllegalResult> {
     match piece.needs.ports.iter().find(|port| port.host_port != 0 && port.host_port != port.container_port) {
-        Some(port) => Err(Fault::new(
+        Some(port) => Err(IllegalResult::new(
             "spec.hostNetwork",
             format!(
                 "container {:?} maps host port {} to port {}, and with the node's network both must be equal",
@@ -80,45 +80,48 @@ fn check_port_mapping(piece: &Piece) -> Result<(), Fault> {
     }
 }
 
-fn check_lifecycle(pod: &PodView<'_>, piece: &Piece) -> Result<(), Fault> {
+fn check_lifecycle(pod: &PodView<'_>, piece: &Piece) -> Result<(), IllegalResult> {
     let (spec, needs, name) = (&pod.spec, &piece.needs, &piece.name);
     let grace = spec.termination_grace_period_seconds.unwrap_or(DEFAULT_GRACE_SECONDS);
     if let Some(sleep) = needs.longest_sleep.filter(|sleep| *sleep > grace) {
-        return Err(Fault::new(
+        return Err(IllegalResult::new(
             "spec.terminationGracePeriodSeconds",
             format!("container {name:?} sleeps {sleep} s in a hook, the pod grants {grace} s"),
         ));
     }
     if needs.restarts_on_resize && spec.restart_policy.as_str() == "Never" {
-        return Err(Fault::new(
+        return Err(IllegalResult::new(
             "spec.restartPolicy",
             format!("container {name:?} restarts on resize, and the pod never restarts"),
         ));
     }
     if needs.stop_signal.is_some() && spec.os.is_none() {
-        return Err(Fault::new("spec.os", format!("container {name:?} has a stopSignal, which needs spec.os.name")));
+        return Err(IllegalResult::new(
+            "spec.os",
+            format!("container {name:?} has a stopSignal, which needs spec.os.name"),
+        ));
     }
     Ok(())
 }
 
-fn check_users(pod: &PodView<'_>, piece: &Piece) -> Result<(), Fault> {
+fn check_users(pod: &PodView<'_>, piece: &Piece) -> Result<(), IllegalResult> {
     let (needs, name, own_users) = (&piece.needs, &piece.name, pod.spec.host_users == Some(false));
     if needs.unmasked_proc && !own_users {
         let text = format!("container {name:?} has procMount Unmasked, which needs hostUsers: false");
-        return Err(Fault::new("spec.hostUsers", text));
+        return Err(IllegalResult::new("spec.hostUsers", text));
     }
     if needs.has_devices && own_users {
         let text = format!("container {name:?} has volumeDevices, which need the host's users");
-        return Err(Fault::new("spec.hostUsers", text));
+        return Err(IllegalResult::new("spec.hostUsers", text));
     }
     Ok(())
 }
 
-fn check_seccomp(pod: &PodView<'_>, piece: &Piece) -> Result<(), Fault> {
+fn check_seccomp(pod: &PodView<'_>, piece: &Piece) -> Result<(), IllegalResult> {
     let Some(profile) = &piece.needs.seccomp else { return Ok(()) };
     let key = format!("{SECCOMP_ANNOTATION_PREFIX}{}", piece.name);
     match pod.metadata.annotation(&key) {
-        Some(value) if !profile.agrees_with(value) => Err(Fault::new(
+        Some(value) if !profile.agrees_with(value) => Err(IllegalResult::new(
             format!("metadata.annotations[{key}]"),
             format!(
                 "container {:?} has the seccomp profile {}, and an annotation of the pod says {:?}",
@@ -131,9 +134,9 @@ fn check_seccomp(pod: &PodView<'_>, piece: &Piece) -> Result<(), Fault> {
     }
 }
 
-fn check_claims(theirs: &Theirs<'_, '_>, piece: &Piece) -> Result<(), Fault> {
+fn check_claims(theirs: &Theirs<'_, '_>, piece: &Piece) -> Result<(), IllegalResult> {
     match piece.needs.claims.iter().find(|claim| !theirs.has_claim(claim)) {
-        Some(claim) => Err(Fault::new(
+        Some(claim) => Err(IllegalResult::new(
             "spec.resourceClaims",
             format!("container {:?} uses resource claim {claim:?}, which the pod does not have", piece.name),
         )),
@@ -146,7 +149,7 @@ fn check_annotations<'s>(
     injection: &Injection<'_, 's>,
     set: &'s CompiledSet,
     missing: &Missing<'_>,
-) -> Result<(), Fault> {
+) -> Result<(), IllegalResult> {
     let new = injection.new_entry(set, missing);
     let growth = growth(&missing.annotations);
     if new.is_none() && growth == 0 {
@@ -160,7 +163,7 @@ fn check_annotations<'s>(
         let text = format!(
             "with the record of the set, and with what it gives, its annotations exceed {ANNOTATIONS_MAX_BYTES} bytes"
         );
-        return Err(Fault::new("metadata.annotations", text));
+        return Err(IllegalResult::new("metadata.annotations", text));
     }
     Ok(())
 }

@@ -12,11 +12,11 @@ use crate::sidecarset::api::{RawObject, text};
 /// What a container takes from the pod's own containers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FromPod {
-    /// Variables.
+    /// Variables that `transferEnv` copies.
     pub env: Vec<Value>,
-    /// Mounts.
+    /// Mounts of volumes, as `shareVolumePolicy` copies them.
     pub volume_mounts: Vec<Value>,
-    /// Block devices.
+    /// Block devices, as `shareVolumeDevicePolicy` copies them.
     pub volume_devices: Vec<Value>,
 }
 

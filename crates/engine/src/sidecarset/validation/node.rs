@@ -11,9 +11,9 @@ const NULL: &Value = &Value::Null;
 /// A value and the path to it. A missing value is `null`.
 #[derive(Debug, Clone)]
 pub struct Node<'a> {
-    /// The value.
+    /// `null` where the object has no such field.
     pub value: &'a Value,
-    /// Where it is.
+    /// For messages.
     pub path: Path,
 }
 

@@ -12,7 +12,7 @@ const TOLD: usize = 20;
 
 /// Warns of what an API server of this minor version refuses.
 pub fn warn(spec: &Node<'_>, minor: u32, warnings: &mut Vec<String>) {
-    let mut refused = Refused { minor, warnings: Vec::new(), left_out: 0 };
+    let mut refused = RefusedFields { minor, warnings: Vec::new(), left_out: 0 };
     for (list, is_init) in [("initContainers", true), ("containers", false)] {
         for container in spec.child(list).items() {
             look_at_variables(&container, &mut refused);
@@ -29,13 +29,13 @@ pub fn warn(spec: &Node<'_>, minor: u32, warnings: &mut Vec<String>) {
     }
 }
 
-struct Refused {
+struct RefusedFields {
     minor: u32,
     warnings: Vec<String>,
     left_out: usize,
 }
 
-impl Refused {
+impl RefusedFields {
     /// Notes what API servers before the version refuse.
     fn before(&mut self, since: u32, path: &Path, what: &str) {
         if self.minor >= since {
@@ -52,7 +52,7 @@ impl Refused {
     }
 }
 
-fn look_at_variables(container: &Node<'_>, refused: &mut Refused) {
+fn look_at_variables(container: &Node<'_>, refused: &mut RefusedFields) {
     for variable in container.child("env").items() {
         if !is_strict_name(variable.text("name")) {
             // RelaxedEnvironmentVariableValidation
@@ -78,7 +78,7 @@ fn is_strict_name(name: &str) -> bool {
     bytes.next().is_none_or(is_letter) && bytes.all(|byte| is_letter(byte) || byte.is_ascii_digit())
 }
 
-fn check_hooks(container: &Node<'_>, refused: &mut Refused) {
+fn check_hooks(container: &Node<'_>, refused: &mut RefusedFields) {
     for hook in ["postStart", "preStop"] {
         if let Some(sleep) = container.child("lifecycle").child(hook).get("sleep")
             && sleep.number("seconds").unwrap_or_default() == 0
@@ -89,7 +89,7 @@ fn check_hooks(container: &Node<'_>, refused: &mut Refused) {
     }
 }
 
-fn look_at_restarts(container: &Node<'_>, is_init: bool, refused: &mut Refused) {
+fn look_at_restarts(container: &Node<'_>, is_init: bool, refused: &mut RefusedFields) {
     let path = container.path.child("restartPolicy");
     // ContainerRestartRules. 1.34 does not refuse the field but drops it.
     match container.text("restartPolicy") {

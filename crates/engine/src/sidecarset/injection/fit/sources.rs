@@ -21,7 +21,7 @@ use crate::sidecarset::sameness::clean_path;
 use crate::sidecarset::size::MAX_VALUES;
 
 /// Containers of sets by name: several sets may bring one of a name.
-type Pieces<'s> = BTreeMap<&'s str, Vec<(&'s CompiledSet, &'s Piece)>>;
+type PiecesByName<'s> = BTreeMap<&'s str, Vec<(&'s CompiledSet, &'s Piece)>>;
 
 /// Containers of the pod that sets may take something from, or add something to.
 #[derive(Debug)]
@@ -102,8 +102,8 @@ impl<'p, 's> Sources<'p, 's> {
     }
 
     /// The containers that sets bring to a list.
-    fn pieces(&self, list: List) -> Pieces<'s> {
-        let mut pieces = Pieces::new();
+    fn pieces(&self, list: List) -> PiecesByName<'s> {
+        let mut pieces = PiecesByName::new();
         for set in &self.selecting {
             for piece in set.pieces_of(list).iter() {
                 pieces.entry(&piece.name).or_default().push((set, piece));
@@ -165,7 +165,12 @@ impl<'p, 's> Sources<'p, 's> {
     }
 
     /// `None` for a container of a set.
-    fn read(&self, place: (List, usize), container: &'p Container<'p>, of_sets: &mut Pieces<'s>) -> Option<Own<'p>> {
+    fn read(
+        &self,
+        place: (List, usize),
+        container: &'p Container<'p>,
+        of_sets: &mut PiecesByName<'s>,
+    ) -> Option<Own<'p>> {
         let raw = container.raw(self.body)?;
         let mut parts: Parts<'p> = serde_json::from_str(raw.get()).ok()?;
         // Of a name that is there twice, no second one is a set's.

@@ -14,12 +14,12 @@ use serde_json::value::RawValue;
 
 use crate::sidecarset::compiled::{CompiledSet, Piece};
 use crate::sidecarset::injection::clash::shortened;
-use crate::sidecarset::injection::legality::Fault;
+use crate::sidecarset::injection::legality::IllegalResult;
 use crate::sidecarset::injection::{Injection, Missing};
 
 pub(in crate::sidecarset::injection) type BorrowedAmounts<'s> = BTreeMap<&'s str, Quantity>;
 
-pub(super) fn check(injection: &Injection<'_, '_>, missing: &Missing<'_>) -> Result<(), Fault> {
+pub(super) fn check(injection: &Injection<'_, '_>, missing: &Missing<'_>) -> Result<(), IllegalResult> {
     let theirs = injection.theirs.resources.get_or_init(|| PodResources::read(injection));
     let Some(theirs) = theirs else { return Ok(()) };
     // Init containers may have a higher limit than the pod.
@@ -42,11 +42,11 @@ pub(super) fn check(injection: &Injection<'_, '_>, missing: &Missing<'_>) -> Res
     Ok(())
 }
 
-fn check_limits(piece: &Piece, limits: &BorrowedAmounts<'_>) -> Result<(), Fault> {
+fn check_limits(piece: &Piece, limits: &BorrowedAmounts<'_>) -> Result<(), IllegalResult> {
     let limit = |name: &str| limits.get(name);
     match piece.needs.limits.iter().find_map(|(name, own)| Some((name, own, limit(name).filter(|whole| own > whole)?)))
     {
-        Some((name, own, whole)) => Err(Fault::new(
+        Some((name, own, whole)) => Err(IllegalResult::new(
             format!("spec.resources.limits[{name}]"),
             format!(
                 "container {:?} has a limit of {own} {name}, above the pod's own limit of {}",
@@ -58,10 +58,10 @@ fn check_limits(piece: &Piece, limits: &BorrowedAmounts<'_>) -> Result<(), Fault
     }
 }
 
-fn too_much(map: &str, name: &str, sum: &Quantity, whole: &Quantity) -> Fault {
+fn too_much(map: &str, name: &str, sum: &Quantity, whole: &Quantity) -> IllegalResult {
     let (sum, whole) = (sum.to_string(), whole.to_string());
     let (sum, whole) = (shortened(&sum), shortened(&whole));
-    Fault::new(
+    IllegalResult::new(
         format!("spec.resources.{map}[{name}]"),
         format!("its containers would request {sum} {name} together, and the pod as a whole has {map} of {whole}"),
     )

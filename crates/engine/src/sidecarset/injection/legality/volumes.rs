@@ -10,13 +10,13 @@ use serde_json::value::RawValue;
 use crate::sidecarset::api::RawObject;
 use crate::sidecarset::compiled::{Piece, VolumePiece};
 use crate::sidecarset::injection::clash::shortened;
-use crate::sidecarset::injection::legality::Fault;
+use crate::sidecarset::injection::legality::IllegalResult;
 use crate::sidecarset::injection::{Injection, Missing};
 
 /// The longest text of an `emptyDir` volume that is read: its three fields take far less.
 const EMPTY_DIR_MAX: usize = 4096;
 
-pub(super) fn check(injection: &Injection<'_, '_>, missing: &Missing<'_>) -> Result<(), Fault> {
+pub(super) fn check(injection: &Injection<'_, '_>, missing: &Missing<'_>) -> Result<(), IllegalResult> {
     let ours: BTreeMap<&str, &VolumePiece> =
         missing.volumes.iter().rev().map(|volume| (volume.name.as_str(), *volume)).collect();
     for piece in missing.containers() {
@@ -36,17 +36,17 @@ fn check_volume(
     piece: &Piece,
     name: &str,
     is_variables: bool,
-) -> Result<(), Fault> {
+) -> Result<(), IllegalResult> {
     let suits = match ours {
         Some(volume) => Some(volume.is_empty_dir),
         None => injection.theirs.volume(name).map(|(_, raw)| !is_variables || is_empty_dir(raw)),
     };
     match suits {
-        None => Err(Fault::new(
+        None => Err(IllegalResult::new(
             "spec.volumes",
             format!("container {:?} uses volume {name:?}, which neither the pod nor the set has", piece.name),
         )),
-        Some(false) if is_variables => Err(Fault::new(
+        Some(false) if is_variables => Err(IllegalResult::new(
             "spec.volumes",
             format!("container {:?} reads variables from volume {name:?}, which is no emptyDir", piece.name),
         )),
@@ -64,7 +64,7 @@ pub(in crate::sidecarset::injection) fn is_empty_dir(volume: &RawValue) -> bool 
 
 /// A claim that is made for an `ephemeral` volume is named after the pod and the volume, and no volume of the pod may refer
 /// to it by that name (`ValidateVolumes`). Where the API server generates the pod's name, none can.
-fn check_made_claims(injection: &Injection<'_, '_>, missing: &Missing<'_>) -> Result<(), Fault> {
+fn check_made_claims(injection: &Injection<'_, '_>, missing: &Missing<'_>) -> Result<(), IllegalResult> {
     let pod = &injection.pod;
     let pod_name = pod.metadata.name.as_str();
     let mut new = VolumeClaims::default();
@@ -86,7 +86,7 @@ fn check_made_claims(injection: &Injection<'_, '_>, missing: &Missing<'_>) -> Re
     });
     let made = made.map(|(claim, volume)| (claim.as_ref(), volume.as_ref()));
     match referred.filter(|(claim, _)| has_made(claim)).chain(made).next() {
-        Some((claim, volume)) => Err(Fault::new(
+        Some((claim, volume)) => Err(IllegalResult::new(
             "spec.volumes",
             format!(
                 "volume {:?} refers to claim {:?}, which is made for an ephemeral volume of the pod",

@@ -5,36 +5,37 @@ use serde_json::value::RawValue;
 
 use crate::pod::view::PodView;
 use crate::sidecarset::compiled::Piece;
-use crate::sidecarset::injection::legality::Fault;
+use crate::sidecarset::injection::legality::IllegalResult;
 use crate::sidecarset::injection::{Injection, Missing};
 
 /// `supportedStopSignalsWindows` in `k8s.io/kubernetes/pkg/apis/core/validation`.
 const STOP_SIGNALS: [&str; 2] = ["SIGKILL", "SIGTERM"];
 
-pub(super) fn check(injection: &Injection<'_, '_>, missing: &Missing<'_>) -> Result<(), Fault> {
+pub(super) fn check(injection: &Injection<'_, '_>, missing: &Missing<'_>) -> Result<(), IllegalResult> {
     if injection.pod.spec.os.as_ref().is_some_and(|os| os.name.as_str() == "windows") {
         missing.containers().try_for_each(check_container)?;
     }
     check_host_process(injection, missing)
 }
 
-fn check_container(piece: &Piece) -> Result<(), Fault> {
+fn check_container(piece: &Piece) -> Result<(), IllegalResult> {
     let (needs, name) = (&piece.needs, &piece.name);
     if let Some(field) = needs.linux_field {
         let text = format!("container {name:?} has securityContext.{field}, which a Windows pod may not have");
-        return Err(Fault::new("spec.os", text));
+        return Err(IllegalResult::new("spec.os", text));
     }
     match &needs.stop_signal {
-        Some(signal) if !STOP_SIGNALS.contains(&signal.as_str()) => {
-            Err(Fault::new("spec.os", format!("container {name:?} has stopSignal {signal}, unknown to Windows")))
-        }
+        Some(signal) if !STOP_SIGNALS.contains(&signal.as_str()) => Err(IllegalResult::new(
+            "spec.os",
+            format!("container {name:?} has stopSignal {signal}, unknown to Windows"),
+        )),
         _ => Ok(()),
     }
 }
 
 /// `validateWindowsHostProcessPod`, which reads the containers, not the operating system of the pod. That host processes need
 /// the node's network is no question here: a pod without it has none, so one of ours would be the odd one.
-fn check_host_process(injection: &Injection<'_, '_>, missing: &Missing<'_>) -> Result<(), Fault> {
+fn check_host_process(injection: &Injection<'_, '_>, missing: &Missing<'_>) -> Result<(), IllegalResult> {
     const FIELD: &str = "spec.securityContext.windowsOptions.hostProcess";
     let pod = injection.pod;
     let of_pod = host_process(pod.spec.security_context);
@@ -44,7 +45,7 @@ fn check_host_process(injection: &Injection<'_, '_>, missing: &Missing<'_>) -> R
         && let Some(piece) = missing.containers().find(|piece| piece.needs.host_process == Some(!whole))
     {
         let text = format!("container {:?} has another hostProcess than the pod, which says {whole}", piece.name);
-        return Err(Fault::new(FIELD, text));
+        return Err(IllegalResult::new(FIELD, text));
     }
     let whole = of_pod.unwrap_or_default();
     let all = [theirs, &injection.ours.host_processes, &new];
@@ -53,7 +54,7 @@ fn check_host_process(injection: &Injection<'_, '_>, missing: &Missing<'_>) -> R
         all.iter().any(|some| some.has(!own, whole))
     };
     match missing.containers().find(is_odd) {
-        Some(piece) => Err(Fault::new(
+        Some(piece) => Err(IllegalResult::new(
             FIELD,
             format!(
                 "with container {:?} some containers are hostProcess containers and some are not; all must be, or none",
