@@ -21,7 +21,7 @@ use crate::input::{self, Identity, Manifest, identity};
 use crate::validate::Validate;
 use engine::offline::admit::review;
 use engine::pod::PODS;
-use engine::pod::explain::{Explanation, Fate, explain};
+use engine::pod::explain::{Explanation, Fate, SetExplanation, explain};
 
 /// Arguments of `outrider explain`.
 #[derive(Debug, Clone, Args)]
@@ -257,22 +257,25 @@ fn text(explained: &[Explained]) -> String {
     text
 }
 
+fn json_of_set(set: &SetExplanation) -> Value {
+    let to_app = set
+        .app_containers
+        .iter()
+        .map(|addition| json!({"container": addition.container, "env": addition.env, "volumeMounts": addition.mounts}));
+    json!({
+        "reason": set.why.reason.as_str(),
+        "set": set.set,
+        "result": set.fate.as_str(),
+        "text": set.why.text,
+        "appContainers": to_app.collect::<Vec<_>>(),
+    })
+}
+
 fn json_of(explained: &[Explained]) -> Value {
     let pods: Vec<Value> = explained
         .iter()
         .map(|Explained { source, title, explanation }| {
-            let sets: Vec<Value> = explanation
-                .sets
-                .iter()
-                .map(|set| {
-                    json!({
-                        "reason": set.why.reason.as_str(),
-                        "set": set.set,
-                        "result": set.fate.as_str(),
-                        "text": set.why.text,
-                    })
-                })
-                .collect();
+            let sets: Vec<Value> = explanation.sets.iter().map(json_of_set).collect();
             let why = explanation.pod.as_ref();
             json!({
                 "object": title,

@@ -27,6 +27,34 @@ fn pods_of_a_deployment_get_the_sidecar_become_ready_and_are_counted() {
     room.eventually_counts("deleted pods are not counted", ["0", "0", "0"]);
 }
 
+/// A set that evicts pods that lack it leaves alone those to which it has nothing to add.
+#[test]
+#[ignore = "needs a control plane: make test"]
+fn pods_that_have_all_that_a_set_adds_are_counted_as_updated_and_are_not_evicted() {
+    let room = Room::new("nothing-to-add");
+    let own = r"
+apiVersion: apps.outrider.dev/v1alpha1
+kind: SidecarSet
+metadata: {name: ROOM}
+spec:
+  selector: {matchLabels: {app: ROOM}}
+  updateStrategy: {repair: Evict}
+  appContainers:
+  - {containerNames: [other], env: [{name: LEVEL, value: info}]}
+";
+    room.apply_set(own);
+    room.apply(DEPLOYMENT);
+    room.kubectl_ok(&["rollout", "status", "deployment/web", "--timeout=60s"], None);
+    let names = || -> Vec<String> {
+        let pods = room.get(&["pods"]);
+        pods["items"].as_array().unwrap().iter().map(|pod| pod["metadata"]["name"].to_string()).collect()
+    };
+    let before = names();
+    room.eventually_counts("all are counted as updated", ["2", "2", "2"]);
+    let status = room.get(&["sidecarset", room.name()])["status"].clone();
+    assert_eq!((&status["uninjectedPods"], names()), (&Value::from(0), before));
+}
+
 /// Case 6 of OpenKruise's tests.
 #[test]
 #[ignore = "needs a control plane: make test"]

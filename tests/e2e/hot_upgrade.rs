@@ -173,7 +173,7 @@ fn case_99_hot_upgrades_go_from_one_container_to_the_other_and_back_and_a_bad_im
     assert!(found.contains(&(true, false)) && found.contains(&(false, true)), "{found:?}");
     kubelet.until("the set says so", || {
         let status = status(&cluster, "hot").to_string();
-        status.contains("in 1 pods a new container has not taken over yet (hot upgrade), default/hot-")
+        status.contains("in 1 pod a new container has not taken over yet (hot upgrade), default/hot-")
     });
     // A good one goes into the same container.
     applied(&cluster, &set("4"));

@@ -133,8 +133,14 @@ mod tests {
 
     #[test]
     fn a_set_is_carried_when_it_is_recorded_and_its_containers_are_present() {
-        let cases: [Case<'_>; 12] = [
+        let cases: [Case<'_>; 13] = [
             ("nothing recorded", &[], &["app"], &[]),
+            (
+                "recorded although it adds nothing",
+                &[(INJECTED_ANNOTATION, r#"{"a":{"containers":[],"hash":"v1:0","initContainers":[]}}"#)],
+                &["app"],
+                &[("a", "v1:0")],
+            ),
             (
                 "recorded and present",
                 &[(INJECTED_ANNOTATION, r#"{"a":{"hash":"v1:0","containers":["c"]}}"#)],

@@ -1,5 +1,7 @@
 //! The conditions of a set, from what was found. Pure; the texts are what `kubectl describe` shows.
 
+use std::fmt;
+
 use jiff::Timestamp;
 
 use crate::controller::conditions::{since, whole_seconds};
@@ -139,43 +141,49 @@ fn degraded(found: &Found<'_>) -> SetStatement {
     if let (pods @ 1.., Some(first)) = (found.counts.uninjected_pods, found.uninjected) {
         reasons.push("PodsUninjected");
         let how = "Pods that run already are never injected: create them anew";
-        texts.push(format!("{pods} selected pods lack the set, {} first. {how}.", named(first)));
+        let lack = counted(pods, "selected pod lacks", "selected pods lack");
+        texts.push(format!("{lack} the set, {} first. {how}.", named(first)));
     }
     if let (pods @ 1.., Some((first, why))) = found.memory.new_pods_only() {
         reasons.push("NotUpdatableInPlace");
-        let how = "Create them anew";
         let first = format!("{} first ({})", named(first), shortened(why));
-        texts.push(format!("{pods} pods cannot take the current form while they run, {first}. {how}."));
+        let pods = counted(pods, "pod", "pods");
+        texts.push(format!("{pods} cannot take the current form while running, {first}. Create such pods anew."));
     }
     if let (workloads @ 1.., Some(first)) = &found.barred.not_replaced {
         reasons.push("PodsNotReplaced");
-        let what = format!("{workloads} workloads have not replaced a pod that was evicted, {} first", named(first));
+        let workloads = counted(*workloads, "workload has", "workloads have");
+        let what = format!("{workloads} not replaced a pod that was evicted, {} first", named(first));
         texts.push(format!("{what}. No more of their pods are evicted until they have a new one."));
     }
     if let (workloads @ 1.., Some(first)) = &found.barred.outdated {
         reasons.push("NewPodsOutdated");
-        let what = format!("New pods of {workloads} workloads lack the current form, as {}", named(first));
+        let workloads = counted(*workloads, "workload", "workloads");
+        let what = format!("New pods of {workloads} lack the current form, as {}", named(first));
         let how = "Look for an older form of the set in their templates, or for another webhook";
         texts.push(format!("{what}. No more of their pods are evicted until the set changes. {how}."));
     }
     if let (pods @ 1.., Some((first, why))) = found.memory.failures() {
         reasons.push("PodsFailing");
-        texts.push(format!("{pods} pods could not be changed, {} first: {}.", named(first), shortened(why)));
+        let pods = counted(pods, "pod", "pods");
+        texts.push(format!("{pods} could not be changed, {} first: {}.", named(first), shortened(why)));
     }
     if let (pods @ 1.., Some((first, why))) = found.memory.not_ended() {
         reasons.push("PodsFailing");
-        let what = format!("The hot upgrade of {pods} pods cannot be ended");
+        let what = format!("The hot upgrade of {} cannot be ended", counted(pods, "pod", "pods"));
         texts.push(format!("{what}, {} first: {}. Both containers of the pair run on.", named(first), shortened(why)));
     }
     if let (pods @ 1.., Some(first)) = found.memory.overdue() {
         reasons.push("PodsFailing");
         let minutes = OVERDUE_AFTER.as_secs() / 60;
-        let what = format!("{pods} pods are not ready {minutes} minutes after they were changed");
+        let pods = counted(pods, "pod is", "pods are");
+        let what = format!("{pods} not ready {minutes} minutes after the change");
         texts.push(format!("{what}, {} first. Correct the set, or see what the pod waits for.", named(first)));
     }
     if let Refused { namespaces: namespaces @ 1.., first } = found.refused {
         reasons.push("NewPodsRefused");
-        let what = format!("New pods are refused in {namespaces} namespaces: {}", first.join("; "));
+        let namespaces = counted(*namespaces, "namespace", "namespaces");
+        let what = format!("New pods are refused in {namespaces}: {}", first.join("; "));
         texts.push(format!("{what}. Correct the set, or exclude these namespaces from it."));
     }
     match reasons.first() {
@@ -188,11 +196,17 @@ fn conflict(found: &Found<'_>) -> SetStatement {
     match found.conflicts.first() {
         None => SetStatement { type_: CONFLICT, status: "False", reason: "NoConflict", message: String::new() },
         Some((_, what)) => {
-            let others = found.conflicts.len();
-            let message = format!("{} (with {others} SidecarSets; in a pod of both the earlier wins)", shortened(what));
+            let others = counted(found.conflicts.len(), "SidecarSet", "SidecarSets");
+            let message = format!("{} (with {others}; in a pod of both the earlier wins)", shortened(what));
             SetStatement { type_: CONFLICT, status: "True", reason: "SetConflict", message }
         }
     }
+}
+
+/// A number, and the words for one or for many.
+pub fn counted<N: fmt::Display + PartialEq + From<u8>>(number: N, one: &str, many: &str) -> String {
+    let words = if number == N::from(1) { one } else { many };
+    format!("{number} {words}")
 }
 
 /// Namespace and name.
@@ -342,8 +356,8 @@ mod tests {
         assert_eq!(
             texts(&found)[3],
             "Degraded=True PodsUninjected: 2 selected pods lack the set, default/p first. Pods that run already are never injected: \
-             create them anew. 1 pods cannot take the current form while they run, default/p first (container \"a\" differs in env). \
-             Create them anew."
+             create them anew. 1 pod cannot take the current form while running, default/p first (container \"a\" differs in env). \
+             Create such pods anew."
         );
     }
 
@@ -356,7 +370,7 @@ mod tests {
         }
         assert_eq!(
             texts(&found(&memory, &knowledge))[3],
-            "Degraded=True PodsFailing: The hot upgrade of 1 pods cannot be ended, default/p first: denied by a webhook. Both containers \
+            "Degraded=True PodsFailing: The hot upgrade of 1 pod cannot be ended, default/p first: denied by a webhook. Both containers \
              of the pair run on."
         );
     }
@@ -370,7 +384,7 @@ mod tests {
         assert_eq!(
             texts(&found)[3],
             "Degraded=True PodsNotReplaced: 2 workloads have not replaced a pod that was evicted, default/old first. No more of their \
-             pods are evicted until they have a new one. New pods of 1 workloads lack the current form, as default/new. No more of \
+             pods are evicted until they have a new one. New pods of 1 workload lack the current form, as default/new. No more of \
              their pods are evicted until the set changes. Look for an older form of the set in their templates, or for another webhook."
         );
     }
@@ -379,6 +393,11 @@ mod tests {
     fn namespaces_that_refuse_new_pods_degrade_the_set() {
         let (memory, knowledge) = (Memory::default(), Knowledge::All(1));
         let first = ["n1", "n2"].map(|name| format!("namespace {name} enforces the pod security level baseline: why"));
+        let one = Refused { namespaces: 1, first: vec!["why".to_owned()] };
+        let conflicts = [("b".to_owned(), "spec.x".to_owned())];
+        let of_one = texts(&Found { refused: &one, conflicts: &conflicts, ..found(&memory, &knowledge) });
+        assert!(of_one[3].contains(": New pods are refused in 1 namespace: why."), "{of_one:?}");
+        assert!(of_one[4].ends_with(": spec.x (with 1 SidecarSet; in a pod of both the earlier wins)"), "{of_one:?}");
         let refused = Refused { namespaces: 7, first: first.into() };
         let found = Found { refused: &refused, ..found(&memory, &knowledge) };
         assert_eq!(

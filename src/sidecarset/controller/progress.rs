@@ -1,6 +1,6 @@
 //! How far the rollout of a set is, and what it waits for, in words.
 
-use crate::sidecarset::controller::conditions::{Found, named, shortened};
+use crate::sidecarset::controller::conditions::{Found, counted, named, shortened};
 use crate::sidecarset::controller::count::Counts;
 use crate::sidecarset::rollout::{EvictionsWait, Waits};
 
@@ -9,13 +9,15 @@ pub fn of(found: &Found<'_>) -> (&'static str, &'static str, String) {
     let Counts { matched_pods, updated_pods, updated_ready_pods, uninjected_pods, .. } = found.counts;
     // Those that stay as they are degrade the set.
     let lacking = match found.uninjected {
-        None if uninjected_pods > 0 => format!(", and {uninjected_pods} selected pods lack the set"),
+        None if uninjected_pods > 0 => {
+            format!(", and {} the set", counted(uninjected_pods, "selected pod lacks", "selected pods lack"))
+        }
         _ => String::new(),
     };
     let upgrading = match found.upgrading {
         (pods @ 1.., Some(first)) => {
             let what = "a new container has not taken over yet (hot upgrade)";
-            format!("; in {pods} pods {what}, {} first", named(first))
+            format!("; in {} {what}, {} first", counted(pods, "pod", "pods"), named(first))
         }
         _ => String::new(),
     };
@@ -99,7 +101,8 @@ fn evictions(waits: &EvictionsWait, found: &Found<'_>, so_far: &str) -> (&'stati
                 ("NewPodsOutdated", "have replaced a pod by one without the current form")
             };
             let scope = if *is_all { "no pod is evicted" } else { "no more of their pods are evicted" };
-            let what = format!("workloads of {namespaces} namespaces {what} within the last hour, and {scope}");
+            let namespaces = counted(*namespaces, "namespace", "namespaces");
+            let what = format!("workloads of {namespaces} {what} within the last hour, and {scope}");
             let how = "see why new pods are not created, or what else changes them";
             ("False", reason, format!("{so_far}; {what}: {how}."))
         }
@@ -195,7 +198,7 @@ mod tests {
             (
                 Waits::Evictions(EvictionsWait::Failures { namespaces: 1, is_all: false, are_lost: false }),
                 format!(
-                    "False NewPodsOutdated: {so_far}; workloads of 1 namespaces have replaced a pod by one without the current form \
+                    "False NewPodsOutdated: {so_far}; workloads of 1 namespace have replaced a pod by one without the current form \
                      within the last hour, and no more of their pods are evicted: see why new pods are not created, or what else \
                      changes them."
                 ),

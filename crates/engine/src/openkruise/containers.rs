@@ -61,6 +61,12 @@ fn convert_one(container: &mut RawObject, path: &Path, findings: &mut Findings) 
             );
         }
     }
+    if container.get("transferEnv").and_then(Value::as_array).is_some_and(|list| !list.is_empty()) {
+        findings.note(
+            &path.child("transferEnv"),
+            "takes variables of the pod's native sidecars too; in OpenKruise of its containers only",
+        );
+    }
     resources(container, &path.child("resourcesPolicy").child("resourcesExpr").child("limits"), findings);
 }
 
@@ -73,6 +79,13 @@ fn upgrade(container: &mut RawObject, path: &Path, findings: &mut Findings) {
         let text = format!("{type_:?} is no type: written as {COLD_UPGRADE}, as OpenKruise takes it");
         findings.note(&path.child("upgradeType"), text);
         upgrade.insert("upgradeType".to_owned(), COLD_UPGRADE.into());
+    }
+    if is_hot {
+        findings.note(
+            &path.child("upgradeType"),
+            "SIDECARSET_VERSION is one more with each upgrade (2, 3 and so on), in OpenKruise the resourceVersion of the set; the \
+             annotations of the pair have outrider.dev in place of kruise.io in their keys",
+        );
     }
     let image = upgrade.get("hotUpgradeEmptyImage").and_then(Value::as_str).unwrap_or_default();
     if !is_hot && !image.is_empty() {

@@ -258,6 +258,20 @@ fn leaves(value: &Value, path: &str, found: &mut Vec<(String, Value)>) {
 }
 
 #[test]
+fn what_means_something_else_in_a_container_is_remarked() {
+    let upgrade = json!({"upgradeType": "HotUpgrade", "hotUpgradeEmptyImage": "empty:1"});
+    let transfer = json!([{"sourceContainerName": "web", "envName": "TZ"}]);
+    let containers = |container: Value| json!({"spec": {"containers": [container]}});
+    for (container, field) in [
+        (json!({"name": "a", "image": "a:1", "upgradeStrategy": upgrade}), "upgradeStrategy.upgradeType"),
+        (json!({"name": "a", "image": "a:1", "transferEnv": transfer}), "transferEnv"),
+    ] {
+        let converted = converted("v1beta1", containers(container));
+        assert_eq!(remarked(&converted), [format!("spec.containers[0].{field}")]);
+    }
+}
+
+#[test]
 fn nothing_but_what_programs_wrote_is_left_out_without_a_remark() {
     const OF_PROGRAMS: [&str; 11] = [
         "apiVersion",

@@ -16,7 +16,7 @@ use crate::pod::skip::skip;
 use crate::pod::view::PodView;
 use crate::reasons;
 use crate::sidecarset::compiled::{CompiledSet, NAMESPACE_NAME_LABEL, NamespaceScope};
-use crate::sidecarset::injection::outdated;
+use crate::sidecarset::injection::{AppAddition, outdated};
 use crate::sidecarset::pin::Held;
 use crate::snapshot::{EXCLUDE_LABEL, Snapshot};
 
@@ -47,6 +47,8 @@ pub struct SetExplanation {
     pub fate: Fate,
     /// The rule that led to it, and in words.
     pub why: Why,
+    /// What the pod's own containers get of it now.
+    pub app_containers: Vec<AppAddition>,
 }
 
 /// What becomes of a set for a pod.
@@ -126,9 +128,10 @@ pub fn explain(body: &[u8], snapshot: &Snapshot) -> Result<Explanation, ExplainE
     let selecting = sets.iter().zip(selections);
     let mut selecting: BTreeMap<&str, SetExplanation> = selecting
         .map(|(set, selection)| {
-            let older = injection.examine(set).ok();
-            let older = older.and_then(|missing| missing.outdated().map(|differing| outdated(set, differing)));
-            let explained = explained(set, outcome(&mut injection, set, selection), older);
+            let missing = injection.examine(set).ok();
+            let to_app = missing.as_ref().map(|missing| injection.app_additions(missing)).unwrap_or_default();
+            let older = missing.and_then(|missing| missing.outdated().map(|differing| outdated(set, differing)));
+            let explained = explained(set, outcome(&mut injection, set, selection), older, to_app);
             (set.name.as_str(), with_revision(explained, pod, &request.namespace, snapshot))
         })
         .collect();
@@ -138,17 +141,26 @@ pub fn explain(body: &[u8], snapshot: &Snapshot) -> Result<Explanation, ExplainE
     Ok(Explanation { pod: None, sets: snapshot.sets.iter().map(of).collect() })
 }
 
-/// What became of a set; `older` says in what the pod's form of it differs from the current one.
-fn explained(set: &CompiledSet, outcome: Outcome, older: Option<String>) -> SetExplanation {
+/// What became of a set; `older` says in what the pod's form of it differs from the current one, `to_app` what the pod's own containers
+/// get where it is injected.
+fn explained(
+    set: &CompiledSet,
+    outcome: Outcome,
+    older: Option<String>,
+    mut to_app: Vec<AppAddition>,
+) -> SetExplanation {
+    if !matches!(outcome, Outcome::Carried(reasons::INJECTED)) {
+        to_app.clear();
+    }
     let (fate, reason, text) = match outcome {
         Outcome::Carried(reason @ reasons::OUTDATED) => {
             (Fate::Outdated, reason, older.unwrap_or_else(|| reasons::meaning(reason).to_owned()))
         }
-        Outcome::Carried(reason) => (Fate::Injected, reason, carried(set, reason)),
+        Outcome::Carried(reason) => (Fate::Injected, reason, carried(set, reason, &to_app)),
         Outcome::Skipped(reason, why) => (Fate::NotInjected, reason, why),
         Outcome::Refused(clash) => (Fate::Refused, clash.reason, format!("{}: {}", clash.field, clash.text)),
     };
-    SetExplanation { set: set.name.clone(), fate, why: Why { reason, text } }
+    SetExplanation { set: set.name.clone(), fate, why: Why { reason, text }, app_containers: to_app }
 }
 
 /// Names the older revision that the pod gets.
@@ -184,7 +196,7 @@ fn with_revision(
     explained
 }
 
-fn carried(set: &CompiledSet, reason: Reason) -> String {
+fn carried(set: &CompiledSet, reason: Reason, to_app: &[AppAddition]) -> String {
     if reason != reasons::INJECTED {
         return reasons::meaning(reason).to_owned();
     }
@@ -192,11 +204,15 @@ fn carried(set: &CompiledSet, reason: Reason) -> String {
     let containers = names(set.containers.iter().map(|piece| piece.name.as_str()).collect());
     let inits = names(set.init_containers.iter().map(|piece| piece.name.as_str()).collect());
     let lists = [("containers", containers), ("init containers", inits)];
-    let added: Vec<String> = lists
-        .into_iter()
-        .filter(|(_, names)| !names.is_empty())
-        .map(|(list, names)| format!("{list} {names}"))
-        .collect();
+    let lists = lists.into_iter().filter(|(_, names)| !names.is_empty()).map(|(list, names)| format!("{list} {names}"));
+    let to_app = to_app.iter().map(|addition| {
+        let quoted = |texts: &[String]| names(texts.iter().map(String::as_str).collect());
+        let what = [("variables", quoted(&addition.env)), ("mounts at", quoted(&addition.mounts))];
+        let what = what.into_iter().filter(|(_, names)| !names.is_empty());
+        let what: Vec<String> = what.map(|(kind, names)| format!("{kind} {names}")).collect();
+        format!("in container {:?} {}", addition.container, what.join(" and "))
+    });
+    let added: Vec<String> = lists.chain(to_app).collect();
     if added.is_empty() {
         "the pod gets what the set adds".to_owned()
     } else {
@@ -247,7 +263,7 @@ fn not_selecting(
         reasons::meaning(reasons::NO_MATCH).to_owned()
     };
     let why = Why { reason: reasons::NO_MATCH, text };
-    SetExplanation { set: set.name.clone(), fate: Fate::NotInjected, why }
+    SetExplanation { set: set.name.clone(), fate: Fate::NotInjected, why, app_containers: Vec::new() }
 }
 
 fn unmet<'s>(selector: &'s Selector, labels: &(impl Labels + ?Sized)) -> Option<&'s Requirement> {

@@ -96,7 +96,14 @@ fn expression_of(expression: &str, room: &mut usize) -> Result<Regex, String> {
             break;
         }
     }
-    compiled.map_err(|error| format!("{expression:?} is no regular expression: {error}"))
+    compiled.map_err(|error| format!("{expression:?} is no regular expression: {}", in_one_line(&error)))
+}
+
+/// What is wrong, without the drawing of the place: a finding is one line.
+fn in_one_line(error: &regex::Error) -> String {
+    let text = error.to_string();
+    let last = text.lines().next_back().unwrap_or_default();
+    last.trim_start_matches("error: ").to_owned()
 }
 
 #[cfg(test)]
@@ -131,6 +138,19 @@ mod tests {
         assert!(allows(&list(large, 2), &[], &key) && !allows(&list(large, 17), &[], &key));
         let AllowList::Unreadable(why) = AllowList::read(Some(&list(large, 17))) else { panic!() };
         assert!(why.ends_with("take more than 16777216 bytes"), "{why}");
+    }
+
+    #[test]
+    fn what_is_wrong_with_an_expression_is_one_line() {
+        let AllowList::Unreadable(why) =
+            AllowList::read(Some(r#"{"rules":[{"allowedAnnotationKeyExprs":["(?=a)"]}]}"#))
+        else {
+            panic!()
+        };
+        assert_eq!(
+            why,
+            "rules[0]: \"(?=a)\" is no regular expression: look-around, including look-ahead and look-behind, is not supported"
+        );
     }
 
     #[test]

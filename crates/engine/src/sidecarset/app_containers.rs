@@ -71,6 +71,11 @@ impl AppPiece {
     }
 }
 
+/// The variables of the pod's containers that entries of a set overwrite.
+pub fn overwritten(pieces: &[AppPiece]) -> impl Iterator<Item = &Variable> {
+    pieces.iter().filter(|piece| piece.overwrites).flat_map(|piece| &piece.env)
+}
+
 impl Variable {
     fn of(written: &RawObject) -> Self {
         Self {

@@ -24,7 +24,7 @@ use crate::sidecarset::injection::List;
 use crate::sidecarset::metadata::{self, AnnotationPiece};
 use crate::sidecarset::needs::volume_names;
 use crate::sidecarset::overrides::CompiledOverrides;
-use crate::sidecarset::pin::Pin;
+use crate::sidecarset::pin::{Pin, versions_in_metadata};
 use crate::sidecarset::platform;
 pub use crate::sidecarset::platform::Platform;
 use crate::sidecarset::resources::CompiledDefaults;
@@ -98,7 +98,7 @@ pub struct CompiledSet {
     pub resource_defaults: CompiledDefaults,
     /// Sentences for the user who creates a pod with the set: what the set did for this pod.
     pub notes: Vec<String>,
-    /// The user's own name for this form, `spec.customVersion`.
+    /// The user's own name for this form: `spec.customVersion`, or OpenKruise's label for it.
     pub custom_version: Option<Box<str>>,
     /// How many revisions are kept, `spec.revisionHistoryLimit`.
     pub revision_history_limit: usize,
@@ -195,7 +195,7 @@ impl CompiledSet {
             app_containers: AppPiece::all(spec.app_containers.as_ref()),
             metadata: metadata::annotations(spec).into_iter().chain(hot_upgrade::annotations(spec)).collect(),
             notes: Vec::new(),
-            custom_version: spec.custom_version.as_deref().filter(|version| !version.is_empty()).map(Into::into),
+            custom_version: custom_version(set).map(Into::into),
             revision_history_limit: history_limit(spec),
             hash,
             spec: serde_json::to_string(spec).unwrap_or_default().into(),
@@ -335,6 +335,15 @@ pub(crate) fn bases<'a>(annotation: impl Fn(&str) -> Option<&'a str>) -> impl It
         annotation(&format!("{prefix}sidecarset-base")).filter(|base| is_canary && !base.is_empty())
     };
     ANNOTATION_PREFIXES.into_iter().filter_map(base)
+}
+
+fn custom_version(set: &SidecarSet) -> Option<&str> {
+    let written = set.spec.custom_version.as_deref().filter(|version| !version.is_empty());
+    let of = |map: &str, key: &str| {
+        let map = if map == "labels" { &set.metadata.labels } else { &set.metadata.annotations };
+        map.as_ref()?.get(key).map(String::as_str)
+    };
+    written.or_else(|| versions_in_metadata(of).next().map(|(_, _, version)| version))
 }
 
 /// Whether a set, as it is written, is a canary.

@@ -72,6 +72,12 @@ pub fn names(name: &str) -> [String; 2] {
     [format!("{name}-1"), format!("{name}-2")]
 }
 
+/// The pair that a container of a pod is one of the two of.
+pub fn pair_of<'p>(pairs: &'p [Pair], name: &str) -> Option<&'p Pair> {
+    let base = name.strip_suffix("-1").or_else(|| name.strip_suffix("-2"))?;
+    pairs.iter().find(|pair| &*pair.name == base)
+}
+
 /// The names that a container of a set has in pods.
 pub fn names_in_pod(container: &SidecarContainer) -> Vec<String> {
     let name = container.name();

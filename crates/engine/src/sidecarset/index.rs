@@ -8,6 +8,7 @@ use std::sync::Arc;
 use admission::format::Selector;
 use admission::format::selector::Requirement;
 
+use crate::sidecarset::app_containers::overwritten;
 use crate::sidecarset::compiled::{CompiledSet, NAMESPACE_NAME_LABEL, NamespaceScope};
 use crate::sidecarset::hot_upgrade::WORKING_ANNOTATION;
 use crate::sidecarset::metadata::PatchPolicy;
@@ -324,13 +325,14 @@ impl LabelPosting {
     }
 }
 
-/// The names of the containers and volumes of a set, and the keys of the annotations that it changes.
+/// The names of the containers and volumes of a set, of the variables that it overwrites, and the keys of the annotations that it changes.
 fn parts(set: &CompiledSet) -> impl Iterator<Item = &str> {
     let containers = set.pieces().map(|piece| piece.name.as_str());
     let volumes = set.volumes.iter().map(|volume| volume.name.as_str());
     let unused = set.unused_names.iter().map(|name| &**name);
     let keys = set.metadata.iter().filter(|piece| piece.policy != PatchPolicy::Retain).map(|piece| piece.key.as_str());
-    containers.chain(volumes).chain(unused).chain(keys.filter(|key| *key != WORKING_ANNOTATION))
+    let overwritten = overwritten(&set.app_containers).map(|variable| variable.name.as_str());
+    containers.chain(volumes).chain(unused).chain(overwritten).chain(keys.filter(|key| *key != WORKING_ANNOTATION))
 }
 
 /// The ports of the node that the containers of a set take, each once.

@@ -7,6 +7,7 @@ use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use crate::sidecarset::api::{PodOverrides as Written, RawObject};
+use crate::sidecarset::mark;
 use crate::sidecarset::needs::quantities;
 use crate::sidecarset::resources::set_amount;
 
@@ -98,7 +99,8 @@ impl CompiledOverrides {
         let mut left: BTreeMap<&str, &str> = BTreeMap::new();
         for (name, value) in asked {
             let field = format!("env[{name}]");
-            if !self.env.contains(name) {
+            // A set may have been stored while no webhook checked it.
+            if !self.env.contains(name) || name == mark::NAME {
                 return Err(NotAllowed::new(field, "the set does not let pods change it (spec.podOverrides.env)"));
             }
             let Value::String(value) = value else { return Err(NotAllowed::new(field, "must be a string")) };
@@ -135,7 +137,7 @@ impl CompiledOverrides {
                 set_amount(container, list, name, asked);
             }
         }
-        check_limits(container)
+        check_limits(container, asked)
     }
 
     /// The amount, where it is within the bounds.
@@ -158,14 +160,23 @@ impl CompiledOverrides {
     }
 }
 
-/// A request above the limit is what the API server refuses.
-fn check_limits(container: &RawObject) -> Result<(), NotAllowed> {
+/// A request above the limit is what the API server refuses. What is named is what the pod asks for.
+fn check_limits(container: &RawObject, asked: &RawObject) -> Result<(), NotAllowed> {
     let amounts = |list: &str| quantities(container.get("resources").and_then(|resources| resources.get(list)));
     let limits = amounts("limits");
-    match amounts("requests").iter().find(|(name, request)| limits.get(*name).is_some_and(|limit| *request > limit)) {
-        Some((name, _)) => Err(NotAllowed::new(format!("resources.requests[{name}]"), "is above the limit")),
-        None => Ok(()),
-    }
+    let requests = amounts("requests");
+    let above = requests.iter().find_map(|(name, request)| {
+        let limit = limits.get(name).filter(|limit| request > *limit)?;
+        Some((name, request, limit))
+    });
+    let Some((name, request, limit)) = above else { return Ok(()) };
+    let is_asked = |list: &str| asked.get(list).is_some_and(|amounts| amounts.get(name).is_some());
+    Err(if is_asked("requests") || !is_asked("limits") {
+        NotAllowed::new(format!("resources.requests[{name}]"), format!("{request} is above the limit {limit}"))
+    } else {
+        let why = format!("{limit} is below the container's request {request}; lower resources.requests[{name}], too");
+        NotAllowed::new(format!("resources.limits[{name}]"), why)
+    })
 }
 
 /// The repository and the tag.
@@ -253,7 +264,10 @@ mod tests {
             (json!({"resources": {"limits": {"cpu": "3"}}}), "resources.limits[cpu]: must be from 10m to 2"),
             (json!({"resources": {"requests": {"cpu": "1m"}}}), "resources.requests[cpu]: must be from 10m to 2"),
             (json!({"resources": {"requests": {"memory": "-1"}}}), "resources.requests[memory]: must be from 0 to 1Gi"),
-            (json!({"resources": {"requests": {"cpu": "1500m"}}}), "resources.requests[cpu]: is above the limit"),
+            (
+                json!({"resources": {"requests": {"cpu": "1500m"}}}),
+                "resources.requests[cpu]: 1500m is above the limit 1",
+            ),
             (
                 json!({"resources": {"limits": {"nvidia.com/gpu": 1}}}),
                 "resources.limits[nvidia.com/gpu]: the set does not let pods change it (spec.podOverrides.resources.max)",
@@ -263,6 +277,16 @@ mod tests {
         ] {
             assert_eq!(applied("proxy:1", &asked).unwrap_err(), expected, "{asked}");
         }
+        // Of a container with a request, which the pod leaves as it is.
+        let mut with_request = json!({"resources": {"requests": {"cpu": "500m"}}}).as_object().unwrap().clone();
+        let low = overrides().apply("proxy", &json!({"resources": {"limits": {"cpu": "200m"}}}), &mut with_request);
+        let low = low.unwrap_err();
+        assert_eq!(low.field, "resources.limits[cpu]");
+        assert_eq!(low.why, "200m is below the container's request 500m; lower resources.requests[cpu], too");
+        let marked = json!({"env": ["IS_INJECTED"]});
+        let marked = CompiledOverrides::of(&serde_json::from_value(marked).unwrap());
+        let unmark = marked.apply("proxy", &json!({"env": {"IS_INJECTED": "false"}}), &mut RawObject::new());
+        assert_eq!(unmark.unwrap_err().field, "env[IS_INJECTED]");
         let none = CompiledOverrides::default().apply("proxy", &json!({"image": "proxy:2"}), &mut RawObject::new());
         assert_eq!(none.unwrap_err().field, "image");
         let other = overrides().apply("other", &json!({}), &mut RawObject::new());

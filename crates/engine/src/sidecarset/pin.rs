@@ -4,7 +4,7 @@ use admission::field::ErrorList;
 use admission::format::selector::{LabelSelector, Labels};
 use admission::format::{IntOrString, Selector};
 
-use crate::sidecarset::api::{SidecarSetSpec, UpdateStrategy};
+use crate::sidecarset::api::{ANNOTATION_PREFIXES, SidecarSetSpec, UpdateStrategy};
 use crate::sidecarset::vocabulary::REVISION_PARTIAL;
 use crate::sidecarset::workload::{BUCKETS, Workload};
 
@@ -26,6 +26,19 @@ impl RevisionRef {
             (name, _) => Some(Self::Name(name.into())),
         }
     }
+}
+
+/// What a set's metadata gives as its version, where `spec.customVersion` is absent: OpenKruise's label, or the annotation of that name,
+/// with their prefix or ours. `text` reads a key of `labels` or `annotations`. The first that is found counts.
+pub(crate) fn versions_in_metadata<'a>(
+    text: impl Fn(&str, &str) -> Option<&'a str>,
+) -> impl Iterator<Item = (&'static str, String, &'a str)> {
+    let places = ["labels", "annotations"].into_iter().flat_map(|map| ANNOTATION_PREFIXES.map(|prefix| (map, prefix)));
+    places.filter_map(move |(map, prefix)| {
+        let key = format!("{prefix}sidecarset-custom-version");
+        let version = text(map, &key).filter(|version| !version.is_empty())?;
+        Some((map, key, version))
+    })
 }
 
 /// An older revision, and the new pods that get it.

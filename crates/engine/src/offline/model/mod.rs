@@ -222,7 +222,7 @@ fn configuration(map: Option<(String, ConfigurationMap)>, warnings: &mut Vec<Str
     maps.apply(&map);
     let configuration = maps.view();
     if let AllowList::Unreadable(error) = &configuration.allow_list {
-        warnings.push(format!("{origin}: ConfigMap {CONFIG_MAP:?}: {ALLOW_LIST_KEY} cannot be used: {error}"));
+        warnings.push(format!("{origin}: ConfigMap {CONFIG_MAP:?}: data.{ALLOW_LIST_KEY}: cannot be used: {error}"));
     }
     configuration
 }

@@ -3,8 +3,9 @@
 use admission::{Decision, Reason};
 use serde_json::{Value, json};
 
+use crate::pod::explain::{Fate, explain};
 use crate::reasons;
-use crate::testing::{Cluster, pod, set};
+use crate::testing::{Cluster, pod, review, set};
 
 /// A set without containers of its own, with these entries and a volume.
 fn only(name: &str, entries: Value, more: Value) -> Value {
@@ -76,6 +77,58 @@ fn the_containers_own_value_wins_unless_the_set_overwrites_it_where_it_stands() 
         assert_eq!(env(&pod_of(overwrite)), [options, ("A", "1"), ("AGENT", "mine"), ("B", "$(AGENT)")]);
     }
     assert_eq!(env(&pod_of(json!(true))), [options, ("A", "1"), ("AGENT", "/agent/a.jar"), ("B", "$(AGENT)")]);
+}
+
+#[test]
+fn a_set_that_finds_nothing_to_add_is_recorded_as_carried_all_the_same() {
+    let entry = |more: Value| {
+        let mut entry = json!({"env": [{"name": "X", "value": "1"}]});
+        json_patch::merge(&mut entry, &more);
+        set("s", json!({"containers": [], "appContainers": [entry]}))
+    };
+    let has_it = app(json!([{"name": "X", "value": "own"}]), Value::Null);
+    let earlier = set("a", json!({"containers": [], "appContainers": [{"env": [{"name": "X", "value": "2"}]}]}));
+    for (sets, created, variables) in [
+        (vec![entry(json!({}))], has_it.clone(), 1),
+        (vec![entry(json!({"overwriteEnv": true}))], app(json!([{"name": "X", "value": "1"}]), Value::Null), 1),
+        (vec![entry(json!({"containerNames": ["none"]}))], app(Value::Null, Value::Null), 0),
+        (vec![earlier, entry(json!({}))], app(Value::Null, Value::Null), 1),
+    ] {
+        for must in [false, true] {
+            let mut sets = sets.clone();
+            if must {
+                sets.last_mut().unwrap()["spec"]["optOut"] = json!("Denied");
+            }
+            let cluster = Cluster::from_objects(&sets);
+            let first = cluster.mutate(&created);
+            assert_eq!(first.decision, Decision::Patched, "{sets:?}");
+            let hash = &cluster.snapshot.sets.get("s").unwrap().hash;
+            assert_eq!(first.record()["s"]["hash"], json!(hash), "{sets:?}");
+            let of_app = first.pod["spec"]["containers"][0]["env"].as_array().map_or(0, Vec::len);
+            assert_eq!(of_app, variables, "{sets:?}");
+            let again = cluster.mutate(&first.pod);
+            assert_eq!((again.reason, again.patch), (reasons::ALREADY_INJECTED, None), "{sets:?}");
+            let twin = cluster.validate(&first.pod);
+            assert_eq!((twin.reason, twin.warnings), (reasons::ALREADY_INJECTED, vec![]), "{sets:?}");
+            let explained = explain(review("shop", &created).to_string().as_bytes(), &cluster.snapshot).unwrap();
+            let of_set = explained.sets.iter().find(|set| set.set == "s").unwrap();
+            assert_eq!((of_set.fate, of_set.why.reason), (Fate::Injected, reasons::ALREADY_INJECTED), "{sets:?}");
+        }
+    }
+    // A pod that the set does not select is left as it is.
+    let other = json!({"metadata": {"name": "p", "labels": {"app": "other"}}, "spec": has_it["spec"]});
+    assert_eq!(Cluster::from_objects(&[entry(json!({}))]).mutate(&other).patch, None);
+}
+
+/// What is in the pod of an older form of a set cannot be distinguished from what is the container's own.
+#[test]
+fn a_record_of_an_older_form_is_not_renewed_where_nothing_is_added() {
+    let of = |value: &str| {
+        let entries = json!([{"env": [{"name": "X", "value": value}]}]);
+        Cluster::from_objects(&[set("s", json!({"containers": [], "appContainers": entries}))])
+    };
+    let older = of("1").mutate(&app(Value::Null, Value::Null));
+    assert_eq!(of("2").mutate(&older.pod).patch, None);
 }
 
 #[test]

@@ -98,3 +98,25 @@ fn a_pod_with_an_older_form_of_a_set_is_neither_injected_nor_without_it() {
     let explained = explained_in("shop", &[with_image("log:2")], &old);
     assert!(explained.sets[0].fate == Fate::Outdated && !explained.is_refused());
 }
+
+#[test]
+fn what_the_pods_own_containers_get_is_named() {
+    let app = json!([
+        {"env": [{"name": "B", "value": "1"}, {"name": "A", "value": "1"}], "volumeMounts": [{"name": "v", "mountPath": "/v"}]},
+        {"containerNames": ["other"], "env": [{"name": "C", "value": "1"}]},
+    ]);
+    let spec = json!({"containers": [], "appContainers": app, "volumes": [{"name": "v", "emptyDir": {}}]});
+    let containers = json!([{"name": "app", "image": "a:1", "env": [{"name": "B", "value": "2"}]}, {"name": "other", "image": "a:1"}]);
+    let created = pod(json!({"containers": containers}));
+    let explained = explained_in("shop", &[set("s", spec.clone())], &created).sets.remove(0);
+    assert_eq!(
+        explained.why.text,
+        r#"the pod gets in container "app" variables "A" and mounts at "/v" and in container "other" variables "A", "B", "C" and mounts at "/v""#
+    );
+    let names: Vec<&str> = explained.app_containers.iter().map(|addition| addition.container.as_str()).collect();
+    assert_eq!(names, ["app", "other"]);
+
+    let injected = Cluster::from_objects(&[set("s", spec.clone())]).mutate(&created).pod;
+    let again = explained_in("shop", &[set("s", spec)], &injected).sets.remove(0);
+    assert_eq!((again.fate, again.app_containers), (Fate::Injected, vec![]));
+}

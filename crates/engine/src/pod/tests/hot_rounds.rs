@@ -248,12 +248,12 @@ fn a_pod_with_one_of_the_two_or_without_a_record_of_them_is_for_new_pods_only() 
 fn another_tag_that_the_pod_asked_for_stays_with_the_one_that_works() {
     let with_overrides = |image: &str, empty: &str| {
         let mut spec = spec_of(image, empty);
-        spec["podOverrides"] = json!({"containerNames": ["log-1", "log-2"], "imageTag": true});
+        spec["podOverrides"] = json!({"containerNames": ["log"], "imageTag": true});
         spec
     };
     let mut asking = pod(json!({}));
     asking["metadata"]["annotations"] =
-        json!({"outrider.dev/overrides": json!({"log-1": {"image": "log:9"}}).to_string()});
+        json!({"outrider.dev/overrides": json!({"log": {"image": "log:9"}}).to_string()});
     let made = cluster(&with_overrides("log:1", "empty:1")).mutate(&asking).pod;
     let (later, started) = step(&made, &with_overrides("log:2", "empty:2"));
     assert_eq!((&*said(&later), started), ("log:9 empty:2 log-1 1 0 0 1", BTreeSet::new()));

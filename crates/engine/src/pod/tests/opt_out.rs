@@ -185,7 +185,7 @@ fn pods_injected_by_openkruise_count_as_injected() {
     ] {
         let reply = cluster.mutate(&annotated("kruise.io/sidecarset-injected-list", list, carrying.clone()));
         assert_eq!(reply.reason, reason, "{list:?}");
-        assert!(reply.patch.is_none());
+        assert_eq!((reply.names("containers"), reply.record().get("log")), (vec!["log", "app"], None), "{list:?}");
     }
     // The list alone is no container.
     let reply = cluster.mutate(&annotated("kruise.io/sidecarset-injected-list", "log", json!({})));

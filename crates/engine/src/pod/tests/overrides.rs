@@ -84,6 +84,45 @@ fn an_annotation_that_asks_for_something_of_nobody_is_warned_about() {
 }
 
 #[test]
+fn what_is_asked_of_a_hot_upgrade_container_is_for_both_of_its_pair() {
+    let upgrade = json!({"upgradeType": "HotUpgrade", "hotUpgradeEmptyImage": "empty:1"});
+    let more = json!({
+        "containers": [{"name": "h", "image": "h:1", "upgradeStrategy": upgrade}],
+        "podOverrides": {"containerNames": ["h"]},
+    });
+    let must = json!({"optOut": "Denied"});
+    for must in [json!({}), must] {
+        let mut more = more.clone();
+        json_patch::merge(&mut more, &must);
+        let asked = r#"{"h":{"image":"h:2","env":{"LEVEL":"debug"},"resources":{"limits":{"cpu":"1"}}}}"#;
+        let reply = cluster(more.clone()).mutate(&asking(asked));
+        assert_eq!((reply.reason, &reply.warnings), (reasons::INJECTED, &vec![]), "{}", reply.message);
+        for (name, image) in [("h-1", "h:2"), ("h-2", "empty:1")] {
+            let containers = reply.pod["spec"]["containers"].as_array().unwrap();
+            let container = containers.iter().find(|container| container["name"] == name).unwrap();
+            assert_eq!(container["image"], image);
+            assert_eq!(container["env"][0], json!({"name": "LEVEL", "value": "debug"}));
+            assert_eq!(container["resources"], json!({"limits": {"cpu": "1"}}));
+        }
+        assert_eq!(cluster(more.clone()).mutate(&reply.pod).patch, None);
+        assert_eq!(cluster(more.clone()).validate(&reply.pod).decision, Decision::Allowed);
+
+        let one = cluster(more).mutate(&asking(r#"{"h-1":{"env":{"LEVEL":"debug"}}}"#));
+        assert_eq!((one.decision, one.reason), (Decision::Denied, reasons::OVERRIDE_CLASH));
+        let says = r#"changes h-1 of SidecarSet "s", which it may not: it is one of the two of "h" (HotUpgrade), which change together: name "h""#;
+        assert!(one.message.contains(says), "{}", one.message);
+    }
+}
+
+/// It is no warning that nothing is changed: the pod is refused.
+#[test]
+fn an_annotation_that_cannot_be_read_is_reported_once() {
+    assert_eq!(cluster(json!({})).mutate(&asking("x")).warnings, [""; 0]);
+    let skipped = cluster(json!({"clashPolicy": "Skip"})).mutate(&asking("x"));
+    assert_eq!((skipped.decision, skipped.warnings.len()), (Decision::Allowed, 1), "{:?}", skipped.warnings);
+}
+
+#[test]
 fn hostile_annotations_are_a_clash_or_nothing() {
     let deep = format!(r#"{{"proxy":{}{}}}"#, "[".repeat(10_000), "]".repeat(10_000));
     let many: serde_json::Map<String, Value> = (0..10_000).map(|at| (format!("c{at}"), json!({}))).collect();

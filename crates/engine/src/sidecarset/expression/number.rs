@@ -1,4 +1,5 @@
-//! Numbers of expressions, exactly: a third stays a third.
+//! Numbers of expressions, exactly: a third stays a third. Amounts are whole billionths: what numbers make of one is truncated to these
+//! once, where it is added or compared.
 
 use super::{MAX, Nanos, UNIT};
 

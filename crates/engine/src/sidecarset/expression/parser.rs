@@ -281,8 +281,12 @@ impl<'t> Parser<'t> {
 }
 
 fn scaled(node: Node, ratio: Ratio) -> Node {
+    // Factors are multiplied first, exactly: `cpu/3*3` is `cpu`.
     match node {
-        Node::Constant(_) => Node::Constant(Node::Scaled(Box::new(node), ratio).evaluate(0)),
+        Node::Scaled(inner, first) => match first.times(ratio) {
+            Some(both) => Node::Scaled(inner, both),
+            None => Node::Scaled(Box::new(Node::Scaled(inner, first)), ratio),
+        },
         node => Node::Scaled(Box::new(node), ratio),
     }
 }

@@ -43,7 +43,12 @@ fn expressions_have_the_values_of_cases_62_to_69() {
         ("--cpu", CPU, milli(500), "500m"),
         ("(cpu + 1) * 2 / 3", CPU, milli(500), "1"),
         ("cpu / (1 + 2)", CPU, milli(1_000), "333m"),
-        ("cpu / 3 * 3", CPU, milli(1_000), "999m"),
+        ("cpu / 3 * 3", CPU, milli(1_000), "1"),
+        ("cpu/3*3", CPU, milli(2_000), "2"),
+        ("-(cpu/7)*-7", CPU, milli(2_000), "2"),
+        ("1Gi/3*3", MEMORY, None, "1Gi"),
+        // Each part of a sum is truncated to billionths.
+        ("cpu/3 + cpu/3 + cpu/3", CPU, milli(1_000), "999m"),
         ("cpu * 1e3", CPU, milli(1), "1"),
         ("2E-1 * cpu", CPU, milli(1_000), "200m"),
         ("1E", MEMORY, None, "1E"),

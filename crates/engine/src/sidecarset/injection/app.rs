@@ -12,7 +12,7 @@ use super::fit::{Own, Sources};
 use super::patch::OPERATION;
 use super::{Clash, Injection, Missing};
 use crate::reasons;
-use crate::sidecarset::app_containers::{AppPiece, Mount, Variable};
+use crate::sidecarset::app_containers::{AppPiece, Mount, Variable, overwritten};
 use crate::sidecarset::compiled::CompiledSet;
 
 /// Bytes that all sets together add to the pod's own containers. No API server stores a pod of that size: etcd's limit is 1.5 MiB.
@@ -41,6 +41,17 @@ pub(super) struct Changes<'s> {
     bytes: usize,
     /// The first container that gets something.
     pub(super) first: Option<String>,
+}
+
+/// What a container of the pod's own gets of a set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AppAddition {
+    /// Its name.
+    pub container: String,
+    /// Names of variables, also of those that the set overwrites, sorted.
+    pub env: Vec<String>,
+    /// Paths of mounts, sorted.
+    pub mounts: Vec<String>,
 }
 
 /// Variables that sets overwrite, and whose they are.
@@ -132,6 +143,16 @@ impl<'s> Injection<'_, 's> {
         Ok(())
     }
 
+    /// What the pod's own containers get of what was found missing, by container.
+    pub(crate) fn app_additions(&self, missing: &Missing<'_>) -> Vec<AppAddition> {
+        let owned = |texts: &BTreeSet<&str>| texts.iter().map(|text| (*text).to_owned()).collect();
+        let addition = |(position, change): (&usize, &Change<'_>)| {
+            let container = self.sources().at(*position)?.name().to_owned();
+            Some(AppAddition { container, env: owned(&change.names), mounts: owned(&change.paths) })
+        };
+        missing.app.by_container.iter().filter_map(addition).collect()
+    }
+
     /// In what the pod's own containers differ from what the set adds to them now, if anything: a value that is the container's own
     /// cannot be distinguished from one that an older form of the set gave it.
     pub(crate) fn differing_in_app(&self, set: &'s CompiledSet) -> Option<String> {
@@ -157,8 +178,7 @@ impl<'s> Injection<'_, 's> {
 
     /// Between sets the earlier wins, also when the API server asks again.
     fn check_overwritten(&self, set: &'s CompiledSet) -> Result<(), Clash> {
-        let overwriting = set.app_containers.iter().filter(|piece| piece.overwrites);
-        for variable in overwriting.flat_map(|piece| &piece.env) {
+        for variable in overwritten(&set.app_containers) {
             let claims = self.ours.overwritten.get(variable.name.as_str()).into_iter().flatten();
             for (other, owner) in claims {
                 if !other.agrees_with(variable) {
@@ -172,7 +192,7 @@ impl<'s> Injection<'_, 's> {
 
     /// Takes note of the variables that a set of the pod overwrites.
     pub(super) fn note_overwritten(&mut self, set: &'s CompiledSet) {
-        for variable in set.app_containers.iter().filter(|piece| piece.overwrites).flat_map(|piece| &piece.env) {
+        for variable in overwritten(&set.app_containers) {
             self.ours.overwritten.entry(&variable.name).or_default().push((variable, set));
         }
     }

@@ -15,6 +15,7 @@ mod quality;
 mod tailored;
 mod theirs;
 
+pub use app::AppAddition;
 pub use carried::{Carried, INJECTED_ANNOTATION, RECORD_MAX_BYTES};
 pub use clash::Clash;
 pub use fit::{Fitting, Plan, Source, Transfer};
@@ -244,8 +245,11 @@ impl<'p, 's> Injection<'p, 's> {
         match missing.presence {
             // Its hash is not that of what the pod carries, and the controller is not to count the pod as updated.
             Presence::Outdated(_) => self.carried.entry_without_hash(set),
-            // Nothing of the set is there and nothing comes: there is nothing to record.
-            Presence::OpenKruise | Presence::Absent if missing.is_empty() => None,
+            // It may be of an older form: what that gave the pod's own containers cannot be distinguished from what is theirs.
+            Presence::Absent if missing.is_empty() && self.carried.has(&set.name) => None,
+            // OpenKruise's record speaks for it.
+            Presence::OpenKruise if missing.is_empty() => None,
+            // Although nothing of the set comes, the pod has all that it gives: without a record it would count as one that lacks it.
             _ => Some(Cow::Borrowed(set.entry.as_str())).filter(|entry| !self.carried.says(&set.name, entry)),
         }
     }

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use super::node::Node;
 use super::{metadata as annotations, names, selectors};
-use crate::sidecarset::api::SidecarSetSpec;
+use crate::sidecarset::api::{AppContainers, SidecarSetSpec};
+use crate::sidecarset::app_containers::{self, AppPiece, Variable};
 use crate::sidecarset::canonical::strict_volume;
 use crate::sidecarset::compiled::{CompiledSet, NAMESPACE_NAME_LABEL, NamespaceScope, bases};
 use crate::sidecarset::index::SetIndex;
@@ -66,7 +67,9 @@ fn for_each(
     let own_containers = container_names(spec);
     let volumes = spec.child("volumes");
     let volumes: Vec<&str> = volumes.items().map(|volume| volume.text("name")).collect();
+    let variables = overwritten(spec);
     let names = own_containers.keys().map(String::as_str).chain(volumes).chain(annotations::keys(spec));
+    let names = names.chain(variables.iter().map(|(variable, _)| variable.name.as_str()));
     let ports = host_ports(spec);
     for other in sets.rivals(names, ports.keys().copied(), &selector).filter(|other| other.name != own_name) {
         if !meet(&selector, namespaces.as_ref(), other) {
@@ -80,6 +83,7 @@ fn for_each(
             check_volumes(&spec.child("volumes"), &other.name, &their_spec, &mut errors);
             check_host_ports(&ports, other, &mut errors);
             annotations::check_against(spec, &other.name, &their_spec, &mut errors);
+            check_variables(&variables, other, &mut errors);
             if f(other, errors).is_break() {
                 return;
             }
@@ -138,6 +142,34 @@ fn check_volumes(list: &Node<'_>, other_name: &str, other: &SidecarSetSpec, erro
                 "SidecarSet {other_name:?} adds a volume of this name with another source to pods that both sets select"
             );
             errors.push(Error::invalid(&volume.path.child("name"), name, detail));
+        }
+    }
+}
+
+/// The variables of the pod's own containers that the set overwrites, and where they are written.
+fn overwritten(spec: &Node<'_>) -> Vec<(Variable, Path)> {
+    let mut found = Vec::new();
+    for entry in spec.child("appContainers").items() {
+        let Ok(written) = serde_json::from_value::<AppContainers>(entry.value.clone()) else { continue };
+        let (pieces, list) = (AppPiece::all(Some(&vec![written])), entry.child("env"));
+        for variable in app_containers::overwritten(&pieces) {
+            let path = list.items().find(|it| it.text("name") == variable.name).map(|it| it.path.child("name"));
+            found.extend(path.map(|path| (variable.clone(), path)));
+        }
+    }
+    found
+}
+
+/// In a pod the later of the two is skipped, whichever containers it names.
+fn check_variables(own: &[(Variable, Path)], other: &CompiledSet, errors: &mut ErrorList) {
+    for (variable, path) in own {
+        let mut theirs = app_containers::overwritten(&other.app_containers);
+        if theirs.any(|their| their.name == variable.name && !their.agrees_with(variable)) {
+            let detail = format!(
+                "SidecarSet {:?} overwrites this variable with another value in containers of pods that both sets select",
+                other.name
+            );
+            errors.push(Error::invalid(path, variable.name.as_str(), detail));
         }
     }
 }

@@ -179,6 +179,7 @@ fn named_faults(
     names::check_references(&spec, &mut errors);
     strategy::check(&spec, &mut errors);
     revision::check(&metadata, &spec, cluster, &mut errors);
+    revision::check_version(&metadata, &spec, &mut errors);
     transfer::check(&spec, &mut errors);
     hot_upgrade::check(&spec, &mut errors);
     self::metadata::check(&metadata, &spec, &cluster.configuration, &mut errors);
@@ -209,6 +210,7 @@ fn warn(object: &Value, cluster: &Snapshot, warnings: &mut Vec<String>) {
     selectors::warn(&spec, &cluster.exclusion, warnings);
     strategy::warn(&spec, warnings);
     revision::warn(&spec, warnings);
+    revision::warn_of_versions(&Node::root(object, "metadata"), &spec, warnings);
     allowed::warn(&spec, warnings);
     security::warn(&spec, warnings);
     transfer::warn(&spec, warnings);

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::node::Node;
 use super::{app_containers, names, pod};
+use crate::sidecarset::mark;
 use crate::sidecarset::resources::WITH_DEFAULTS;
 
 /// Checks the field.
@@ -17,6 +18,10 @@ pub fn check(spec: &Node<'_>, errors: &mut ErrorList) {
     for name in overrides.child("env").items() {
         match name.value {
             Value::String(text) if text.is_empty() => errors.push(Error::required(&name.path, "")),
+            Value::String(text) if text == mark::NAME => {
+                let detail = "is the variable by which injected containers are recognised, and no pod may change it";
+                errors.push(Error::invalid(&name.path, text.as_str(), detail));
+            }
             Value::String(text) => {
                 let wrong = env_var_name(text).into_iter();
                 errors.extend(wrong.map(|message| Error::invalid(&name.path, text.as_str(), message)));
@@ -30,15 +35,26 @@ pub fn check(spec: &Node<'_>, errors: &mut ErrorList) {
 fn check_names(spec: &Node<'_>, list: &Node<'_>, errors: &mut ErrorList) {
     app_containers::check_names(list, errors);
     let mut known = HashSet::new();
+    let mut pairs = BTreeMap::new();
     for containers in ["initContainers", "containers"] {
-        for container in spec.child(containers).items().filter_map(|container| container.value.as_object()) {
-            known.extend(names::names_in_pod(container).into_iter().map(|(name, _)| name));
+        for container in spec.child(containers).items() {
+            known.insert(container.text("name"));
+            let in_pod = container.value.as_object().map(names::names_in_pod).unwrap_or_default().into_iter();
+            pairs.extend(in_pod.filter(|(_, derived)| *derived).map(|(name, _)| (name, container.text("name"))));
         }
     }
     for name in list.items() {
-        if let Some(text) = name.value.as_str().filter(|text| !text.is_empty() && !known.contains(*text)) {
-            errors.push(Error::not_found(&name.path, text));
-        }
+        let Some(text) = name.value.as_str().filter(|text| !text.is_empty() && !known.contains(*text)) else {
+            continue;
+        };
+        errors.push(match pairs.get(text) {
+            Some(pair) => {
+                let detail =
+                    format!("is one of the two of {pair:?} (HotUpgrade), which change together; name {pair:?}");
+                Error::invalid(&name.path, text, detail)
+            }
+            None => Error::not_found(&name.path, text),
+        });
     }
 }
 

@@ -90,7 +90,7 @@ impl<'p, 's> Tailor<'p, 's> {
         let mut fitted = set.clone();
         let mut notes = Vec::new();
         for (list, piece) in pieces(&mut fitted) {
-            let is_asked_for = is_asked_of && self.asked.concerns_piece(piece);
+            let is_asked_for = is_asked_of && self.asked.concerns_piece(set, piece);
             let becomes_native = is_native && list == List::Containers;
             if piece.policy.is_none() && !is_asked_for && !becomes_native && kept(piece).is_none() {
                 continue;

@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use admission::Text;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::pod::view::Metadata;
 use crate::sidecarset::api::RawObject;
 use crate::sidecarset::compiled::{CompiledSet, Piece};
+use crate::sidecarset::hot_upgrade::pair_of;
 use crate::sidecarset::injection::Clash;
 use crate::sidecarset::injection::clash::shortened;
 use crate::sidecarset::overrides::{NotAllowed, OVERRIDES_ANNOTATION};
@@ -31,13 +33,19 @@ impl<'p> AskedAnew<'p> {
 
     /// Whether something else is asked of the set, for which another form of it would be right.
     pub(crate) fn concerns(&self, set: &CompiledSet) -> bool {
-        fn of<'a>(asked: &'a Asked<'_>, piece: &Piece) -> Option<&'a str> {
-            asked.by_container.get(piece.name.as_str()).map(|raw| raw.get())
-        }
+        let of = |asked: &Asked<'p>, piece: &Piece| -> [Option<&'p str>; 2] {
+            let names = [piece.name.as_str(), name_in_set(set, piece)];
+            names.map(|name| asked.by_container.get(name).copied().map(RawValue::get))
+        };
         let is_readable_as_before = self.before.is_unreadable == self.now.is_unreadable;
         (!is_readable_as_before && set.pod_overrides.is_some())
             || set.pieces().any(|piece| of(&self.before, piece) != of(&self.now, piece))
     }
+}
+
+/// The name that the set has for the container: one for both of a pair.
+fn name_in_set<'a>(set: &'a CompiledSet, piece: &'a Piece) -> &'a str {
+    pair_of(&set.pairs, &piece.name).map_or(piece.name.as_str(), |pair| &pair.name)
 }
 
 /// The annotation, by container.
@@ -58,13 +66,17 @@ impl<'p> Asked<'p> {
     pub(super) fn concerns(&self, set: &CompiledSet) -> bool {
         let may = set.pod_overrides.is_some();
         (self.is_unreadable && may)
-            || (!self.by_container.is_empty()
-                && set.pieces().any(|piece| self.by_container.contains_key(piece.name.as_str())))
+            || (!self.by_container.is_empty() && set.pieces().any(|piece| self.names(set, piece)))
+    }
+
+    /// Also by the name of one of a pair alone, which is refused.
+    fn names(&self, set: &CompiledSet, piece: &Piece) -> bool {
+        [piece.name.as_str(), name_in_set(set, piece)].iter().any(|name| self.by_container.contains_key(*name))
     }
 
     /// Whether something is asked of the container, of a set of which something is.
-    pub(super) fn concerns_piece(&self, piece: &Piece) -> bool {
-        self.is_unreadable || self.by_container.contains_key(piece.name.as_str())
+    pub(super) fn concerns_piece(&self, set: &CompiledSet, piece: &Piece) -> bool {
+        self.is_unreadable || self.names(set, piece)
     }
 
     /// Changes `object`, which is a container of the set, as the pod asks for it.
@@ -72,24 +84,37 @@ impl<'p> Asked<'p> {
     /// # Errors
     /// [`Clash`] with the field that the pod may not change.
     pub(super) fn apply(&self, set: &CompiledSet, piece: &Piece, object: &mut RawObject) -> Result<(), Clash> {
-        let clash = |fault: &NotAllowed| Clash::overriding(set, &piece.name, &shortened(&fault.field), &fault.why);
+        let named = name_in_set(set, piece);
+        let clash = |fault: &NotAllowed| Clash::overriding(set, named, &shortened(&fault.field), &fault.why);
         if self.is_unreadable {
             let why =
                 "the annotation must be JSON, a map from names of containers to what is another in this pod".to_owned();
             return Err(clash(&NotAllowed { field: String::new(), why }));
         }
-        let Some(raw) = self.by_container.get(piece.name.as_str()) else { return Ok(()) };
+        if named != piece.name && self.by_container.contains_key(piece.name.as_str()) {
+            let why = format!("it is one of the two of {named:?} (HotUpgrade), which change together: name {named:?}");
+            return Err(Clash::overriding(set, &piece.name, "", &why));
+        }
+        let Some(raw) = self.by_container.get(named) else { return Ok(()) };
         let Some(overrides) = &set.pod_overrides else {
             let why = "the set does not let pods change anything (spec.podOverrides)".to_owned();
             return Err(clash(&NotAllowed { field: String::new(), why }));
         };
-        let asked = serde_json::from_str(raw.get()).unwrap_or_default();
-        overrides.apply(&piece.name, &asked, object).map_err(|fault| clash(&fault))
+        let mut asked: Value = serde_json::from_str(raw.get()).unwrap_or_default();
+        // The image is that of the one that works, in a new pod the first. The other waits with one that does nothing.
+        if let (true, Value::Object(fields)) = (named != piece.name && piece.name.ends_with("-2"), &mut asked) {
+            fields.remove("image");
+        }
+        overrides.apply(named, &asked, object).map_err(|fault| clash(&fault))
     }
 
     /// Warnings about containers that no set has: the author of a misspelled name believes that it is changed.
-    pub(super) fn of_nothing<'s>(&self, sets: impl Iterator<Item = &'s CompiledSet>) -> Vec<String> {
+    pub(super) fn of_nothing<'s>(&self, mut sets: impl Iterator<Item = &'s CompiledSet>) -> Vec<String> {
         if self.is_unreadable {
+            // A set that lets pods change something says so itself.
+            if sets.any(|set| set.pod_overrides.is_some()) {
+                return Vec::new();
+            }
             return vec![format!(
                 "{OVERRIDES_ANNOTATION} must be JSON, a map from names of containers; nothing is changed by it"
             )];
@@ -97,7 +122,9 @@ impl<'p> Asked<'p> {
         if self.by_container.is_empty() {
             return Vec::new();
         }
-        let known: BTreeSet<&str> = sets.flat_map(CompiledSet::pieces).map(|piece| piece.name.as_str()).collect();
+        let names =
+            |set: &'s CompiledSet| set.pieces().flat_map(move |piece| [piece.name.as_str(), name_in_set(set, piece)]);
+        let known: BTreeSet<&str> = sets.flat_map(names).collect();
         let unknown = self.by_container.keys().map(Text::as_str).filter(|name| !known.contains(name));
         let warning = |name: &str| {
             let name = shortened(name);

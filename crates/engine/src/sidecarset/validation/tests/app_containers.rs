@@ -63,10 +63,22 @@ fn variables_of_additions_get_the_defaults_of_variables() {
 #[test]
 fn what_pods_may_change_is_named_and_bounded() {
     let with = |overrides: Value| set(&json!({"podOverrides": overrides}));
+    let upgrade = json!({"upgradeType": "HotUpgrade", "hotUpgradeEmptyImage": "empty:1"});
+    let container = json!({"name": "h", "image": "h:1", "upgradeStrategy": upgrade});
+    let hot = |names: Value| set(&json!({"containers": [container], "podOverrides": {"containerNames": names}}));
     assert_errors(&[
         (with(json!({"containerNames": ["log"], "env": ["A"], "imageTag": true})), ""),
         (with(json!({"resources": {"min": {"cpu": "10m"}, "max": {"cpu": "1", "memory": "1Gi"}}})), ""),
         (with(json!({"containerNames": ["gone"]})), r#"spec.podOverrides.containerNames[0]: Not found: "gone""#),
+        (
+            with(json!({"env": ["IS_INJECTED"]})),
+            r#"spec.podOverrides.env[0]: Invalid value: "IS_INJECTED": is the variable by which injected containers are recognised, and no pod may change it"#,
+        ),
+        (hot(json!(["h"])), ""),
+        (
+            hot(json!(["h-1"])),
+            r#"spec.podOverrides.containerNames[0]: Invalid value: "h-1": is one of the two of "h" (HotUpgrade), which change together; name "h""#,
+        ),
         (with(json!({"env": [""]})), "spec.podOverrides.env[0]: Required value"),
         (
             with(json!({"resources": {"min": {"cpu": "2"}, "max": {"cpu": "1"}}})),

@@ -151,3 +151,23 @@ fn of_many_sets_that_bring_the_same_the_first_are_named() {
     let named = many.matches("adds a container of this name").count();
     assert!((10..50).contains(&named) && many.contains("further SidecarSets may bring the same"), "{named}: {many}");
 }
+
+#[test]
+fn a_variable_that_both_overwrite_with_different_values_is_a_conflict() {
+    let of = |value: &str, overwrites: bool, selector: &str| {
+        let env = json!([{"name": "A", "value": "same"}, {"name": "X", "value": value}]);
+        let entry = json!({"containerNames": [format!("c{value}")], "overwriteEnv": overwrites, "env": env});
+        json!({"containers": [], "appContainers": [entry], "selector": {"matchLabels": {"app": selector}}})
+    };
+    let fault = "spec.appContainers[0].env[1].name: Invalid value: \"X\": SidecarSet \"other\" overwrites this variable with another \
+                 value in containers of pods that both sets select";
+    for (other, expected) in [
+        (of("2", true, "web"), fault),
+        (of("1", true, "web"), ""),
+        (of("2", false, "web"), ""),
+        (of("2", true, "db"), ""),
+    ] {
+        assert_eq!(against(&set(&of("1", true, "web")), &named_set("other", &other)), expected, "{other}");
+    }
+    assert_eq!(against(&set(&of("1", false, "web")), &named_set("other", &of("2", true, "web"))), "");
+}

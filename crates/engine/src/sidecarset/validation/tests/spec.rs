@@ -20,7 +20,7 @@ fn valid_sets_have_no_errors_and_no_warnings() {
         set(&json!({"updateStrategy": {"type": "NotUpdate"}})),
         set(&json!({"updateStrategy": {"type": "RollingUpdate", "partition": 0, "maxUnavailable": 1}})),
         set(&json!({"injectionStrategy": {"paused": true}})),
-        set(&json!({"injectionStrategy": {"revision": {}}, "patchPodMetadata": []})),
+        set(&json!({"injectionStrategy": {"revision": null}, "patchPodMetadata": []})),
         set(&json!({"imagePullSecrets": [{"name": "registry"}], "customVersion": "v1.2", "order": -5})),
         with_container(&json!({"shareVolumePolicy": {}})),
         with_container(&json!({"transferEnv": [], "resourcesPolicy": {}, "shareVolumeDevicePolicy": {}})),
@@ -161,7 +161,7 @@ fn unknown_words_are_refused_with_the_known_ones() {
         ),
         (
             set(&json!({"injectionStrategy": {"revision": {"policy": "Foo"}}})),
-            r#"spec.injectionStrategy.revision.policy: Unsupported value: "Foo": supported values: "Always", "Partial""#,
+            r#"[spec.injectionStrategy.revision.policy: Unsupported value: "Foo": supported values: "Always", "Partial", spec.injectionStrategy.revision: Required value: name a revision by revisionName or customVersion, or remove revision to inject the current form]"#,
         ),
     ]);
 }
