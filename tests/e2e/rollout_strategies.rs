@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use cluster::{Cluster, Options};
+use cluster::{Cluster, Options, POD_CHANGES};
 use serde_json::{Value, json};
 
 use crate::process::{Outrider, eventually};
@@ -17,7 +17,8 @@ pub struct Room {
 
 impl Room {
     pub fn new() -> Self {
-        let (cluster, outrider) = stage_with(&Options { kwok_changes: true, audit: true, ..Options::default() });
+        let (cluster, outrider) =
+            stage_with(&Options { kwok_stages: vec![POD_CHANGES.into()], audit: true, ..Options::default() });
         Self { cluster, outrider }
     }
 
