@@ -87,7 +87,7 @@ async fn the_router_answers_every_sample_with_the_bytes_that_review_prints() {
     for Fixture { file, path, .. } in fixtures() {
         let ran = outrider(&["review", "--manifests", MANIFESTS, "--path", &path, file.to_str().unwrap()], "");
         let request = Request::post(&path).header("Content-Type", "application/json");
-        let response = webhooks.answer(request.body(Full::from(fs::read(&file).unwrap())).unwrap()).await;
+        let response = webhooks.answer(request.body(Full::from(fs::read(&file).unwrap())).unwrap(), None).await;
         let status = response.status();
         let body = response.into_body().collect().await.unwrap().to_bytes();
         let body = String::from_utf8(body.to_vec()).unwrap();
