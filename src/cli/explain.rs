@@ -16,6 +16,7 @@ use super::render::rendered::title;
 use super::render::templates::FoundTemplates;
 use super::render::{namespaces, typing, warn_of_typing};
 use super::report::{CommandReport, ReportArgs};
+use super::stray::{is_file, needs_flag};
 use super::streams::{CommandOutcome, Streams, with_process_streams};
 use crate::input::{self, Identity, Manifest, identity};
 use crate::validate::Validate;
@@ -28,7 +29,7 @@ use engine::pod::explain::{Explanation, Fate, SetExplanation, explain};
 #[command(after_help = EXAMPLES, override_usage = USAGE)]
 pub struct ExplainArgs {
     /// `pod` and the name of a pod of the live cluster, whose sets and namespaces then decide
-    #[arg(value_names = ["KIND", "NAME"], num_args = 2, required_unless_present = "files", conflicts_with = "files")]
+    #[arg(value_names = ["KIND", "NAME"], num_args = 1..=2, required_unless_present = "files")]
     pub object: Vec<String>,
     /// File or folder with pods and what makes pods (.yaml, .yml, .json), - for stdin; may be repeated. Namespaces among them count
     #[arg(short, long = "filename", value_name = "FILE", num_args = 1..)]
@@ -114,6 +115,10 @@ pub fn execute(args: &ExplainArgs) -> ExitCode {
 /// # Errors
 /// When a stream cannot be written.
 pub fn run(args: &ExplainArgs, streams: &mut Streams<'_>) -> io::Result<CommandOutcome> {
+    if let Err(error) = args.pod_name() {
+        writeln!(streams.stderr, "error: {error}")?;
+        return Ok(CommandOutcome::BadInput);
+    }
     let mut report = CommandReport::new(&args.report);
     let explained = explain_input(args, &mut report, streams.stdin);
     report.print_text(streams.stderr)?;
@@ -162,16 +167,47 @@ impl ExplainArgs {
         }
     }
 
+    /// The name of the pod of the cluster that is named in place of files.
+    ///
+    /// # Errors
+    /// What to write instead.
+    fn pod_name(&self) -> Result<Option<&str>, String> {
+        let words: Vec<&str> = self.object.iter().map(String::as_str).collect();
+        let is_pod = |kind: &str| matches!(kind, "pod" | "pods" | "po");
+        let name = match words.as_slice() {
+            [] => return Ok(None),
+            [kind, name] if is_pod(kind) => *name,
+            [kind] if is_pod(kind) => {
+                return Err("the name of the pod is missing: outrider explain pod NAME".to_owned());
+            }
+            // As kubectl takes it, too.
+            [word] if word.split_once('/').is_some_and(|(kind, name)| is_pod(kind) && !is_file(name)) => {
+                word.split_once('/').map_or(*word, |(_, name)| name)
+            }
+            words => {
+                return Err(match words.iter().find(|word| is_file(word)) {
+                    Some(file) => needs_flag(file),
+                    None => format!(
+                        "{:?} cannot be read from a cluster: write pod and its name, or use -f",
+                        words.first().copied().unwrap_or_default()
+                    ),
+                });
+            }
+        };
+        if self.files.is_empty() {
+            return Ok(Some(name));
+        }
+        Err("a pod of the cluster and -f are both named: leave one of them out".to_owned())
+    }
+
     fn objects(&self, stdin: &mut dyn Read) -> Result<Vec<Manifest>, Vec<String>> {
-        match self.object.as_slice() {
-            [kind, name] if matches!(kind.as_str(), "pod" | "pods" | "po") => {
+        match self.pod_name() {
+            Ok(Some(name)) => {
                 pod_of_cluster(&self.cluster, &self.namespace, name).map(|pod| vec![pod]).map_err(|error| vec![error])
             }
-            [kind, _] => {
-                Err(vec![format!("{kind:?} cannot be read from a cluster: write pod and its name, or use -f")])
-            }
-            _ => input::load_or_stdin(&self.files, stdin)
+            Ok(None) => input::load_or_stdin(&self.files, stdin)
                 .map_err(|errors| errors.iter().map(ToString::to_string).collect()),
+            Err(error) => Err(vec![error]),
         }
     }
 }

@@ -26,6 +26,7 @@ pub mod render;
 pub mod report;
 pub mod review;
 pub mod serve;
+mod stray;
 pub mod streams;
 pub mod uninstall;
 pub mod verify;

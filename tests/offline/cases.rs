@@ -76,3 +76,42 @@ fn a_wrong_expectation_is_answered_with_a_sentence() {
         assert!(ran.stderr.contains(said) && !ran.stderr.contains(": :"), "{}", ran.stderr);
     }
 }
+
+#[test]
+fn a_case_that_several_objects_may_be_meant_by_names_them_and_what_to_write() {
+    let in_bank = POD.replace("name: web, labels", "name: web, namespace: bank, labels");
+    let config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n";
+    let told = |resources: &[&str], case: &str| {
+        let (_folder, path) =
+            folder(&resources.join("---\n"), &format!("- {{resource: web, result: unchanged{case}}}\n"));
+        let ran = outrider(&["test", &path], "");
+        let line = ran.stderr.lines().find(|line| line.contains(": error: ")).unwrap_or("none").to_owned();
+        line.split_once("web: ").map_or_else(|| line.clone(), |(_, text)| text.replace(&format!("{path}/"), ""))
+    };
+    assert_eq!(
+        told(&[POD, config], ""),
+        "2 resources match resource named \"web\": Pod default/web (app.yaml:1), ConfigMap web (app.yaml:6); add to the case which one \
+         is meant, such as kind: Pod"
+    );
+    assert_eq!(
+        told(&[POD, &in_bank], ", kind: Pod"),
+        "2 resources match Pod named \"web\": Pod default/web (app.yaml:1), Pod bank/web (app.yaml:6); add to the case which one is \
+         meant, such as namespace: default"
+    );
+    assert_eq!(
+        told(&[POD, &in_bank], ", namespace: default"),
+        "none",
+        "an object without a namespace is in that of the file"
+    );
+    assert_eq!(
+        told(&[POD, POD], ""),
+        "2 resources match resource named \"web\": Pod default/web (app.yaml:1), Pod default/web (app.yaml:6); they are one object for \
+         a cluster: leave all but one out of resources"
+    );
+    assert_eq!(
+        told(&[POD], ", kind: Deployment"),
+        "there is no Deployment named \"web\"; of that name there is Pod default/web (app.yaml:1)"
+    );
+    let many = vec![config; 7];
+    assert!(told(&many, "").contains("ConfigMap web (app.yaml:17), and 2 more; "), "{}", told(&many, ""));
+}

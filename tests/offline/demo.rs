@@ -10,11 +10,31 @@ use outrider::cli::streams::CommandOutcome;
 use crate::golden;
 
 #[test]
-fn demo_shows_an_injected_pod_and_how_to_ask_again() {
+fn a_demo_that_has_ended_names_no_file_and_no_port_of_its_own() {
     let mut stdout = Vec::new();
     assert_eq!(run(&DemoArgs { once: true }, false, &mut stdout).unwrap(), CommandOutcome::Fine);
     let told = String::from_utf8(stdout).unwrap();
     let folder = std::env::temp_dir().join(format!("outrider-demo-{}", std::process::id()));
+    assert!(!folder.exists(), "the files stay behind");
+    assert!(!told.contains(folder.to_str().unwrap()) && !told.contains("127.0.0.1"), "{told}");
+    golden::assert("demo-once.txt", &told);
+}
+
+#[test]
+fn demo_shows_an_injected_pod_and_how_to_ask_again() {
+    let mut demo = Command::new(env!("CARGO_BIN_EXE_outrider"));
+    let mut demo = demo.arg("demo").stdout(Stdio::piped()).spawn().unwrap();
+    let mut told = String::new();
+    for line in BufReader::new(demo.stdout.take().unwrap()).lines() {
+        let line = line.unwrap();
+        told.extend([line.as_str(), "\n"]);
+        if line.starts_with("Ctrl-C ends") {
+            break;
+        }
+    }
+    assert!(Command::new("kill").arg(demo.id().to_string()).status().unwrap().success());
+    let folder = std::env::temp_dir().join(format!("outrider-demo-{}", demo.id()));
+    assert_eq!(demo.wait().unwrap().code(), Some(0));
     assert!(!folder.exists(), "the files stay behind");
     golden::assert("demo.txt", &without_ports(&told.replace(folder.to_str().unwrap(), "FOLDER")));
 }

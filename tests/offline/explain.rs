@@ -103,3 +103,25 @@ fn namespaces_among_the_explained_documents_count() {
         }
     }
 }
+
+#[test]
+fn what_is_named_without_a_flag_is_answered_with_what_to_write() {
+    const HINT: &str = "a file needs a flag: -f pod.yaml if it has pods and what makes pods, --manifests pod.yaml if it has sets and \
+                        namespaces";
+    for (arguments, expected) in [
+        (&["pod.yaml"][..], HINT),
+        (&["pod.yaml", "--manifests", "sets"], HINT),
+        (&["--manifests", "sets", "pod.yaml", "-f", PODS], HINT),
+        (&["pod", "web-0", "-f", PODS], "a pod of the cluster and -f are both named: leave one of them out"),
+        (&["pod"], "the name of the pod is missing: outrider explain pod NAME"),
+        (&["web-0"], "\"web-0\" cannot be read from a cluster: write pod and its name, or use -f"),
+        (&["deployment", "web"], "\"deployment\" cannot be read from a cluster: write pod and its name, or use -f"),
+    ] {
+        let explained = outrider(&[&["explain"], arguments].concat(), "");
+        assert_eq!(
+            explained.transcript(),
+            format!("exit 2\n---- stdout\n---- stderr\nerror: {expected}\n"),
+            "{arguments:?}"
+        );
+    }
+}

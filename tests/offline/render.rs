@@ -281,10 +281,14 @@ fn an_older_form_is_replaced_as_far_as_its_record_names_it() {
             let set = set(container, opt_out);
             let again = by(&set, &old, &[]);
             assert_eq!(again.stdout, by(&set, pod, &[]).stdout, "as if there had never been another form");
-            let differs = if container == renamed { "\"logger\" is missing" } else { "\"log\" differs in image" };
+            let differs = if container == renamed {
+                "the set has no container of that name any more"
+            } else {
+                "it differs in image"
+            };
             let note = format!(
                 "note: Pod default/web: Outdated: container \"log\", which its record says is of SidecarSet \"log\" in another form \
-                 than the current one, is replaced: container {differs}"
+                 than the current one, is replaced: {differs}"
             );
             assert!(again.transcript().contains(&note), "{}", again.transcript());
             assert!(again.stderr.ends_with("1 replaced\n"), "{}", again.stderr);
@@ -396,5 +400,53 @@ fn every_kind_with_a_pod_template_is_in_the_sample() {
         "Rollout",
     ] {
         assert!(kinds.iter().any(|found| found == kind), "{kind}");
+    }
+}
+
+#[test]
+fn a_file_without_a_flag_is_answered_with_the_flags_that_it_may_need() {
+    for arguments in [
+        &["app.yaml"][..],
+        &["--manifests", "sets", "app.yaml"],
+        &["-f", "web.yaml", "--manifests", "sets", "app.yaml"],
+    ] {
+        let line = [&["outrider", "render"], arguments].concat();
+        let error = <outrider::cli::Cli as clap::Parser>::try_parse_from(line).unwrap_err();
+        let expected = "app.yaml' for '[FILE]...': a file needs a flag: -f app.yaml if it has pods and what makes pods, --manifests \
+                        app.yaml if it has sets and namespaces\n";
+        assert!(error.to_string().contains(expected), "{error}");
+        assert_eq!(error.exit_code(), 2);
+    }
+}
+
+/// The line of the container that clashes, of whichever object in its file.
+#[test]
+fn a_refusal_has_the_line_of_the_field_in_the_template_that_it_is_about() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let set = write(
+        "set.yaml",
+        "apiVersion: apps.outrider.dev/v1alpha1\nkind: SidecarSet\nmetadata: {name: log}\nspec:\n  selector: {matchLabels: {app: web}}\n  \
+         containers: [{name: log, image: 'log:1'}]\n",
+    );
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web, labels: {app: web}}\nspec:\n  containers:\n  - {name: app, image: a}\n  \
+               - {name: log, image: other}\n";
+    let deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  template:\n    metadata:\n      labels: \
+                      {app: web}\n    spec:\n      containers:\n      - {name: log, image: other}\n";
+    let list = format!("apiVersion: v1\nkind: List\nitems:\n- {}", pod.trim_end().replace('\n', "\n  "));
+    for (text, lines) in [(pod.to_owned(), vec![7]), (format!("{pod}---\n{deployment}"), vec![7, 18]), (list, vec![10])]
+    {
+        let file = write("app.yaml", &text);
+        for (source, stdin, name) in [(file.as_str(), "", file.as_str()), ("-", text.as_str(), "stdin")] {
+            let rendered = outrider(&["render", "--manifests", &set, "-f", source], stdin);
+            let refused = rendered.stderr.lines().filter(|line| line.contains(": refused: "));
+            let starts: Vec<String> = refused.map(|line| line.split(": ").next().unwrap().to_owned()).collect();
+            let expected: Vec<String> = lines.iter().map(|line| format!("{name}:{line}")).collect();
+            assert_eq!(starts, expected, "{}", rendered.stderr);
+        }
     }
 }

@@ -3,6 +3,7 @@
 mod file;
 pub(super) mod schema;
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -139,10 +140,25 @@ pub fn run(args: &TestArgs, streams: &mut Streams<'_>) -> io::Result<CommandOutc
     })
 }
 
+/// So many objects are listed that a case may mean.
+const LISTED: usize = 5;
+
 /// An object of the resources.
 struct Resource {
     identity: Option<Identity>,
+    /// Its own, or that of objects without one.
+    namespace: String,
     rendered: Result<Rendered, Box<Unprintable>>,
+}
+
+impl Resource {
+    fn name(&self) -> Option<&str> {
+        self.identity.as_ref().map(|identity| identity.name.as_str())
+    }
+
+    fn kind(&self) -> &str {
+        self.identity.as_ref().map(|identity| identity.kind.as_str()).unwrap_or_default()
+    }
 }
 
 /// The cases of a file; `None` when it cannot be used, which the report says.
@@ -183,7 +199,10 @@ fn of_file(path: &Path, file: &TestFile, report: &mut CommandReport<'_>) -> Opti
 }
 
 fn resource(manifest: Manifest, rules: RenderRules<'_>, model: &OfflineModel) -> Resource {
-    Resource { identity: identity(&manifest.value).ok(), rendered: render(manifest, rules, model) }
+    let identity = identity(&manifest.value).ok();
+    let namespace = identity.as_ref().and_then(|identity| identity.namespace.clone());
+    let namespace = namespace.unwrap_or_else(|| rules.namespace.to_owned());
+    Resource { identity, namespace, rendered: render(manifest, rules, model) }
 }
 
 /// What is not as expected, each with the steps to the expectation in the case.
@@ -194,28 +213,63 @@ fn failures<'e>(expected: &'e Expected, resources: &'e [Resource]) -> Failures<'
         resource.identity.as_ref().is_some_and(|identity| {
             identity.name == expected.resource
                 && expected.kind.as_ref().is_none_or(|kind| *kind == identity.kind)
-                && expected.namespace.as_ref().is_none_or(|namespace| identity.namespace.as_ref() == Some(namespace))
+                && expected.namespace.as_ref().is_none_or(|namespace| resource.namespace == *namespace)
         })
     };
     let meant: Vec<&Resource> = resources.iter().filter(is_meant).collect();
     let [resource] = meant.as_slice() else {
-        return vec![(vec!["resource"], not_one(expected, meant.len(), resources))];
+        return vec![(vec!["resource"], not_one(expected, &meant, resources))];
     };
     compared(expected, &resource.rendered)
 }
 
-/// Why the object of a case is not known.
-fn not_one(expected: &Expected, found: usize, resources: &[Resource]) -> String {
+/// Why the object of a case is not known, and what to write.
+fn not_one(expected: &Expected, meant: &[&Resource], resources: &[Resource]) -> String {
     let kind = expected.kind.as_deref().unwrap_or("resource");
     let place = expected.namespace.as_ref().map(|name| format!(" in namespace {}", quote(name))).unwrap_or_default();
     let called = format!("{kind} named {}{place}", quote(&expected.resource));
-    if found > 1 {
-        return format!("{found} resources match {called}: set kind or namespace, so that one is left");
+    if !meant.is_empty() {
+        return ambiguous(&called, meant);
     }
-    let names = resources.iter().filter_map(|resource| resource.identity.as_ref()).map(|known| known.name.as_str());
-    let meant = suggest(&expected.resource, names).filter(|name| *name != expected.resource);
+    let is_namesake = |resource: &&Resource| resource.name() == Some(expected.resource.as_str());
+    let namesakes: Vec<&Resource> = resources.iter().filter(is_namesake).collect();
+    if !namesakes.is_empty() {
+        return format!("there is no {called}; of that name there is {}", listed(&namesakes));
+    }
+    let meant = suggest(&expected.resource, resources.iter().filter_map(Resource::name));
     let hint = meant.map(|name| format!(" (did you mean {}?)", quote(name))).unwrap_or_default();
     format!("there is no {called}{hint}")
+}
+
+/// Says of several objects which there are, and by which fields of the case one of them is meant.
+fn ambiguous(called: &str, meant: &[&Resource]) -> String {
+    let text = format!("{} resources match {called}: {}", meant.len(), listed(meant));
+    let kinds: BTreeSet<&str> = meant.iter().map(|resource| resource.kind()).collect();
+    let namespaces: BTreeSet<&str> = meant.iter().map(|resource| resource.namespace.as_str()).collect();
+    let Some(first) = meant.first() else { return text };
+    let fields = [("kind", first.kind(), kinds.len()), ("namespace", first.namespace.as_str(), namespaces.len())];
+    let fields: Vec<String> =
+        fields.iter().filter(|(.., values)| *values > 1).map(|(field, value, _)| format!("{field}: {value}")).collect();
+    if fields.is_empty() {
+        return format!("{text}; they are one object for a cluster: leave all but one out of resources");
+    }
+    format!("{text}; add to the case which one is meant, such as {}", fields.join(" and "))
+}
+
+/// Objects, each with its place; the first of many.
+fn listed(resources: &[&Resource]) -> String {
+    let one = |resource: &&Resource| {
+        let (title, source) = match &resource.rendered {
+            Ok(rendered) => (&rendered.title, &rendered.source),
+            Err(failure) => (&failure.title, &failure.source),
+        };
+        format!("{title} ({source})")
+    };
+    let mut words: Vec<String> = resources.iter().take(LISTED).map(one).collect();
+    if let Some(left_out @ 1..) = resources.len().checked_sub(LISTED) {
+        words.push(format!("and {left_out} more"));
+    }
+    words.join(", ")
 }
 
 fn compared<'e>(expected: &'e Expected, rendered: &'e Result<Rendered, Box<Unprintable>>) -> Failures<'e> {

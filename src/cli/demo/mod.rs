@@ -231,6 +231,7 @@ impl Demo {
             review: &self.review,
             ca_file: &self.ca_file(),
             url: &format!("https://{address}{}", self.path),
+            path: &self.path,
             addresses,
             before: &self.pod,
             once,

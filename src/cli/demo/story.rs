@@ -24,6 +24,8 @@ pub struct Story<'a> {
     pub ca_file: &'a Path,
     /// Where the review was sent.
     pub url: &'a str,
+    /// The path of it.
+    pub path: &'a str,
     /// The ports.
     pub addresses: Addresses,
     /// The pod that was sent.
@@ -46,12 +48,23 @@ impl Story<'_> {
     }
 
     fn write(&self, text: &mut String, in_colour: bool) -> std::fmt::Result {
-        let Self { sets, review, ca_file, url, .. } = self;
-        writeln!(text, "Outrider is serving the SidecarSets of {}", sets.display())?;
-        writeln!(text, "and was sent a new pod to review, as the API server sends it: POST {url}\n")?;
+        let Self { sets, url, path, .. } = self;
+        if self.once {
+            writeln!(text, "Outrider served the SidecarSets of its example")?;
+            writeln!(text, "and was sent a new pod to review, as the API server sends it: POST {path}\n")?;
+        } else {
+            writeln!(text, "Outrider is serving the SidecarSets of {}", sets.display())?;
+            writeln!(text, "and was sent a new pod to review, as the API server sends it: POST {url}\n")?;
+        }
         self.verdict(text)?;
         let difference = self.difference();
         writeln!(text, "\n{}", if in_colour { coloured(&difference) } else { difference })?;
+        if self.once { what_next(text) } else { self.invite(text) }
+    }
+
+    /// What there is to do while the demo serves.
+    fn invite(&self, text: &mut String) -> std::fmt::Result {
+        let Self { sets, review, ca_file, url, .. } = self;
         let curl = format!(
             "curl -s --cacert {} -H 'Content-Type: application/json' --data @{} {url}",
             ca_file.display(),
@@ -71,15 +84,7 @@ impl Story<'_> {
                 writeln!(text, "{what} http://{address}/{path}")?;
             }
         }
-        writeln!(
-            text,
-            "{}",
-            if self.once {
-                "With --once the demo has ended and removed its files. Without --once it serves until you press Ctrl-C."
-            } else {
-                "Ctrl-C ends the demo and removes its files."
-            }
-        )
+        writeln!(text, "Ctrl-C ends the demo and removes its files.")
     }
 
     fn verdict(&self, text: &mut String) -> std::fmt::Result {
@@ -104,4 +109,17 @@ impl Story<'_> {
         let whole = unified(&yaml::write(self.before), &yaml::write(self.after), "pod as sent", "pod as it will run");
         whole.lines().flat_map(|line| [ellipsis(line, WIDTH), "\n".to_owned()]).collect()
     }
+}
+
+/// What there is to do when it has ended: its ports and files are gone.
+fn what_next(text: &mut String) -> std::fmt::Result {
+    writeln!(text, "The demo has ended, and its files and ports are gone. What to do next:\n")?;
+    for (command, what) in [
+        ("outrider demo", "serve on, to send reviews with curl and to change the sets"),
+        ("outrider render --manifests sidecarsets/ -f app.yaml -o diff", "see what sets of yours add to pods of yours"),
+        ("outrider --help", "every command"),
+    ] {
+        writeln!(text, "  {command:<60}  {what}")?;
+    }
+    Ok(())
 }

@@ -11,9 +11,10 @@ use crate::cli::offline::OfflineModel;
 use crate::cli::streams::CommandOutcome;
 use crate::input::{Identity, Manifest, identity};
 use crate::validate::Validate;
-use engine::offline::admit::{self, Admitted, Creation, Patch};
+use engine::offline::admit::{self, Admitted, Creation, Patch, Status};
 use engine::pod::older::{self, TakenOut};
 use engine::reasons;
+use engine::yaml::steps;
 
 /// It has no namespace.
 const NAMESPACE: &str = "Namespace";
@@ -65,10 +66,10 @@ pub fn render(manifest: Manifest, rules: RenderRules<'_>, model: &OfflineModel) 
         said.fail(CommandOutcome::BadInput, error.to_string());
     }
     said.typed(typing::check(&identity, &value, &after, &found, rules.validate));
-    let Said { patch, warnings, typing, notes, failures, reasons, is_replaced, .. } = said;
+    let Said { patch, warnings, typing, notes, failures, reasons, is_replaced, field, .. } = said;
     if let Some(outcome) = failures.iter().map(|(outcome, _)| *outcome).max() {
         let message = failures.into_iter().map(|(_, message)| message).collect::<Vec<_>>().join("; ");
-        return Err(Box::new(Unprintable { source, title, message, warnings, typing, reasons, outcome }));
+        return Err(Box::new(Unprintable { source, title, message, field, warnings, typing, reasons, outcome }));
     }
     Ok(Rendered {
         source,
@@ -103,6 +104,8 @@ struct Said {
     reasons: Vec<Reason>,
     /// In front of what is said, where there are several templates.
     prefix: Option<String>,
+    /// The field of the object that the first failure is about, by its steps; empty where that is not known.
+    field: Vec<String>,
 }
 
 impl Said {
@@ -123,8 +126,9 @@ impl Said {
                 self.patch.extend(allowed.patch);
                 self.warnings.extend(allowed.warnings);
             }
-            Ok(Admitted::Refused { status, warnings, .. }) => {
+            Ok(Admitted::Refused { status, warnings, is_as_sent, .. }) => {
                 self.warnings.extend(warnings);
+                self.locate("", &status, is_as_sent);
                 self.fail(CommandOutcome::Refused, status.message.clone());
             }
             Err(error) => self.fail(CommandOutcome::BadInput, error.to_string()),
@@ -150,12 +154,26 @@ impl Said {
             self.typing.extend(wrong_types);
             self.typing.extend(warnings);
         } else if !wrong_types.is_empty() {
-            self.failures = vec![(CommandOutcome::BadInput, wrong_types.join(", "))];
+            self.fail_only(wrong_types.join(", "));
         }
         if !unknown.is_empty() {
             // What else is wrong with an object that is not understood may only follow from it, and kubectl says no more either.
-            self.failures = vec![(CommandOutcome::BadInput, unknown.join(", "))];
+            self.fail_only(unknown.join(", "));
         }
+    }
+
+    /// Takes note of the field that the first refusal is about, in the template at this pointer. Where the refused pod has more
+    /// elements than the template, the field is known up to its list.
+    fn locate(&mut self, at: &str, status: &Status, is_as_sent: bool) {
+        let mut fields = status.details.causes.iter().map(|cause| cause.field.as_str());
+        let Some(field) = fields.find(|field| !field.is_empty()).filter(|_| self.failures.is_empty()) else { return };
+        let known = if is_as_sent { field } else { field.split('[').next().unwrap_or_default() };
+        let steps = at.split('/').filter(|step| !step.is_empty()).chain(steps(known));
+        self.field = steps.map(str::to_owned).collect();
+    }
+
+    fn fail_only(&mut self, message: String) {
+        (self.failures, self.field) = (vec![(CommandOutcome::BadInput, message)], Vec::new());
     }
 
     fn fail(&mut self, outcome: CommandOutcome, message: String) {
@@ -207,8 +225,9 @@ impl Injected<'_> {
                 said.warnings.extend(allowed.warnings.iter().map(|warning| said.text(warning)).collect::<Vec<_>>());
             }
             Ok(Admitted::Refused { reason: Reason::UNDECODABLE, status, .. }) => self.unreadable(&status.message, said),
-            Ok(Admitted::Refused { reason, status, warnings }) => {
+            Ok(Admitted::Refused { reason, status, warnings, is_as_sent }) => {
                 said.reasons.push(reason);
+                said.locate(at, &status, is_as_sent && taken_out.patch.is_empty());
                 said.warnings.extend(warnings.iter().map(|warning| said.text(warning)).collect::<Vec<_>>());
                 said.fail(CommandOutcome::Refused, said.text(&status.message));
             }

@@ -22,6 +22,7 @@ use super::findings::{Diagnostic, Level, Summary};
 use super::namespace::namespace;
 use super::offline::{OfflineModel, OfflineModelArgs};
 use super::report::{CommandReport, FindingsFormat, ReportArgs};
+use super::stray::stray;
 use super::streams::{CommandOutcome, Streams, with_process_streams};
 use crate::input::{self, Manifest};
 
@@ -32,6 +33,9 @@ use crate::input::{self, Manifest};
     override_usage = USAGE
 )]
 pub struct RenderArgs {
+    /// What is named without a flag.
+    #[arg(value_name = "FILE", hide = true, value_parser = stray)]
+    pub stray: Vec<String>,
     /// File or folder with manifests to inject (.yaml, .yml, .json), - for stdin; may be repeated
     #[arg(short, long = "filename", value_name = "FILE", required_unless_present = "kustomize", num_args = 1..)]
     pub files: Vec<PathBuf>,
@@ -231,7 +235,13 @@ fn render_all(
                 *(if is_refused { &mut failed.refused } else { &mut failed.with_errors }) += 1;
                 let severity = if is_refused { Level::Refused } else { Level::Error };
                 let text = format!("{}: {}", failure.title, failure.message);
-                report.add(Diagnostic::of(severity, &failure.source, text));
+                let finding = Diagnostic::of(severity, &failure.source, text);
+                let steps: Vec<&str> = failure.field.iter().map(String::as_str).collect();
+                if steps.is_empty() {
+                    report.add(finding);
+                } else {
+                    report.add_at(finding, &steps);
+                }
                 outcome = outcome.max(failure.outcome);
             }
         }

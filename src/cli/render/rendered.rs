@@ -110,6 +110,8 @@ pub struct Unprintable {
     pub title: String,
     /// Why.
     pub message: String,
+    /// The field that this is about, by its steps, where the message does not name it.
+    pub field: Vec<String>,
     /// Warnings up to here.
     pub warnings: Vec<String>,
     /// What is wrong with how it is written.
@@ -123,8 +125,16 @@ pub struct Unprintable {
 impl Unprintable {
     /// Of what cannot be read.
     pub const fn bad_input(source: String, title: String, message: String) -> Self {
-        let outcome = CommandOutcome::BadInput;
-        Self { source, title, message, warnings: Vec::new(), typing: Vec::new(), reasons: Vec::new(), outcome }
+        Self {
+            source,
+            title,
+            message,
+            field: Vec::new(),
+            warnings: Vec::new(),
+            typing: Vec::new(),
+            reasons: Vec::new(),
+            outcome: CommandOutcome::BadInput,
+        }
     }
 }
 

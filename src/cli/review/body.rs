@@ -1,8 +1,8 @@
 //! The body of a review: where it comes from, what it lacks, and which webhook serves it.
 
-use std::fs;
 use std::io::Read;
 use std::path::Path;
+use std::{fmt, fs};
 
 use admission::Registry;
 use admission::registry::{Entry, FailurePolicy, Phase};
@@ -96,6 +96,14 @@ struct GroupVersionKind {
     kind: String,
 }
 
+/// As in a manifest: `apps/v1 Deployment`.
+impl fmt::Display for GroupVersionKind {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { group, version, kind } = self;
+        if group.is_empty() { write!(out, "{version} {kind}") } else { write!(out, "{group}/{version} {kind}") }
+    }
+}
+
 pub(super) fn default_entry<'r>(
     registry: &'r Registry<Snapshot>,
     name: &str,
@@ -114,17 +122,17 @@ pub(super) fn default_entry<'r>(
             return Err(format!("{name}:1: kind is {kind:?}, expected \"AdmissionReview\"; {help}"));
         }
     };
-    let Some(GroupVersionKind { group, version, kind }) = request.kind else {
+    let Some(of) = request.kind else {
         return Err(format!(
             "{name}:1: request.kind is missing, by which the webhook is found; choose a path with --path"
         ));
     };
-    find(registry, Phase::Mutating, &group, &version, &kind).ok_or_else(|| {
-        let api_version = if group.is_empty() { version } else { format!("{group}/{version}") };
-        format!(
-            "{name}:1: no mutating webhook serves {api_version} {kind}; choose a path with --path\n{}",
-            served(registry)
-        )
+    find(registry, Phase::Mutating, &of.group, &of.version, &of.kind).ok_or_else(|| {
+        let paths = paths_for(&of, registry);
+        if paths.is_empty() {
+            return format!("{name}:1: nothing serves {of}: the API server does not call Outrider for it");
+        }
+        format!("{name}:1: no mutating webhook serves {of}; choose a path with --path\n{}", listed(&of, &paths))
     })
 }
 
@@ -143,14 +151,34 @@ pub(super) fn also_called(registry: &Registry<Snapshot>, entry: &Entry<Snapshot>
     registry.entries().iter().filter(is_other).map(|other| other.path.clone()).collect()
 }
 
-pub(super) fn nothing_serves(path: &str, registry: &Registry<Snapshot>) -> String {
-    let meant = suggest(path, registry.entries().iter().map(|entry| entry.path.as_str()));
+/// Why there is no webhook for a review of this body under a path, and which paths there are for it.
+pub(super) fn nothing_serves(path: &str, body: &[u8], registry: &Registry<Snapshot>) -> String {
+    let of = serde_json::from_slice::<Kinded>(body).ok().and_then(|review| review.request?.kind);
+    let paths = of.as_ref().map(|of| paths_for(of, registry)).unwrap_or_default();
+    let all = registry.entries().iter().map(|entry| entry.path.as_str());
+    // One that serves the object is meant before one that does not.
+    let meant = suggest(path, paths.iter().copied()).or_else(|| suggest(path, all));
     let meant = meant.map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
-    format!("nothing serves {path}{meant}\n{}", served(registry))
+    let known = match &of {
+        Some(of) if paths.is_empty() => format!("nothing serves {of} either"),
+        Some(of) => listed(of, &paths),
+        None => "leave --path out, and the path follows from request.kind".to_owned(),
+    };
+    format!("nothing serves {path}{meant}\n{known}")
 }
 
-fn served(registry: &Registry<Snapshot>) -> String {
-    let mut paths: Vec<&str> = registry.entries().iter().map(|entry| entry.path.as_str()).collect();
+/// Paths that serve objects of this kind, those of its sub-resources included.
+fn paths_for<'r>(of: &GroupVersionKind, registry: &'r Registry<Snapshot>) -> Vec<&'r str> {
+    let fits = |wanted: &str, found: &str| wanted == "*" || wanted == found;
+    let serves = |entry: &&Entry<Snapshot>| {
+        let mut resources = entry.rule.resources.iter();
+        resources.any(|it| fits(it.group, &of.group) && fits(it.version, &of.version) && fits(it.kind, &of.kind))
+    };
+    let mut paths: Vec<&str> = registry.entries().iter().filter(serves).map(|entry| entry.path.as_str()).collect();
     paths.sort_unstable();
-    format!("served paths:\n  {}", paths.join("\n  "))
+    paths
+}
+
+fn listed(of: &GroupVersionKind, paths: &[&str]) -> String {
+    format!("paths for {of}:\n  {}", paths.join("\n  "))
 }

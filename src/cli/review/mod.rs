@@ -84,11 +84,11 @@ pub fn run(args: &ReviewArgs, streams: &mut Streams<'_>) -> io::Result<CommandOu
     }
     if args.output == FindingsFormat::Text {
         report.print_text(streams.stderr)?;
-        if let Some(Answered { path, answer, .. }) = &answered {
+        if let Some(answered @ Answered { answer, .. }) = &answered {
             streams.stdout.write_all(&answer.body)?;
             streams.stdout.write_all(b"\n")?;
             if !args.report.quiet || is_refused {
-                streams.stderr.write_all(summary(path, answer, reply.as_ref()).as_bytes())?;
+                streams.stderr.write_all(summary(answered, reply.as_ref()).as_bytes())?;
             }
         }
     } else {
@@ -116,6 +116,8 @@ struct Answered {
     typing: Typing,
     /// Paths of entries that the API server calls too, where none was chosen.
     also_called: Vec<String>,
+    /// Whether sets decide at the path whether they are added to the pod.
+    is_of_sets: bool,
     answer: Answer,
 }
 
@@ -180,7 +182,7 @@ fn answer(
     }
     let body = as_json(&name, bytes)?;
     let entry = match &args.path {
-        Some(path) => model.registry.find(path).ok_or_else(|| nothing_serves(path, &model.registry))?,
+        Some(path) => model.registry.find(path).ok_or_else(|| nothing_serves(path, &body, &model.registry))?,
         None => default_entry(&model.registry, &name, &body)?,
     };
     // Any other kind can be validated without a set.
@@ -191,9 +193,18 @@ fn answer(
         Ok(answer) => {
             let (path, typing) = (entry.path.clone(), typing_of(&body));
             let is_chosen = args.path.is_some();
+            let is_of_sets = entry.rule.resources == PODS && !entry.rule.on_demand;
             let kind = &answer.summary.kind;
             let also_called = if is_chosen { Vec::new() } else { also_called(&model.registry, entry, kind) };
-            Ok(Answered { file: name, path, lacks_object: lacks_object(&body), typing, also_called, answer })
+            Ok(Answered {
+                file: name,
+                path,
+                lacks_object: lacks_object(&body),
+                typing,
+                also_called,
+                is_of_sets,
+                answer,
+            })
         }
         Err(unserved @ Unserved::Unanswered(_)) => {
             Err(format!("{name}:1: no decision: {unserved}; --allow-all-questions answers yes"))
@@ -214,14 +225,14 @@ fn object_name(answer: &Answer) -> String {
 }
 
 /// The reply in words.
-fn summary(path: &str, answer: &Answer, reply: Option<&Reply>) -> String {
+fn summary(Answered { path, answer, is_of_sets, .. }: &Answered, reply: Option<&Reply>) -> String {
     let of = &answer.summary;
     let dry_run = if of.dry_run { ", dry run" } else { "" };
     let mut text = String::new();
     // Writing to a String cannot fail.
     let _ = writeln!(text, "{path}: {} {}{}{dry_run}", of.operation, of.kind, object_name(answer));
     let _ = writeln!(text, "{}: {}", answer.decision.as_str(), answer.reason);
-    if answer.reason == reasons::NO_MATCH && of.kind == "Pod" {
+    if answer.reason == reasons::NO_MATCH && *is_of_sets {
         let _ = writeln!(text, "for each set why it does not select the pod: outrider explain");
     }
     let Some(reply) = reply else { return text };

@@ -89,6 +89,8 @@ pub enum Admitted {
         status: Box<Status>,
         /// Warnings up to here.
         warnings: Vec<String>,
+        /// Whether nothing had been added to the object by then: fields that the status names have their places in it.
+        is_as_sent: bool,
     },
 }
 
@@ -150,7 +152,8 @@ pub fn create(
             }
             if let Some(status) = reply.status {
                 let (reason, warnings) = (answer.reason, allowed.warnings);
-                return Ok(Admitted::Refused { reason, status: Box::new(status), warnings });
+                let is_as_sent = allowed.patch.is_empty();
+                return Ok(Admitted::Refused { reason, status: Box::new(status), warnings, is_as_sent });
             }
             if let Some(patch) = reply.patch {
                 patch.apply(&mut allowed.object)?;
