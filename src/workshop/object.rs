@@ -6,8 +6,8 @@ use std::fmt::Debug;
 
 use admission::Operation;
 use admission::bounded::first;
+use admission::object::object_or_default;
 use admission::registry::{Resource, Rule, Scope};
-use admission::review::null_as_default;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -68,7 +68,7 @@ pub struct Object<S: KindSpec> {
     #[serde(deserialize_with = "metadata::kept")]
     pub metadata: ObjectMeta,
     /// What is asked for.
-    #[serde(deserialize_with = "null_as_default")]
+    #[serde(deserialize_with = "object_or_default")]
     pub spec: S,
     /// What the controller saw.
     #[serde(skip_serializing_if = "Option::is_none")]
