@@ -221,6 +221,27 @@ mod tests {
     }
 
     #[test]
+    fn what_holds_a_key_has_none_in_its_debug_output() {
+        let (day, now) = (Duration::from_secs(24 * 60 * 60), Timestamp::now());
+        let authority = Authority::create("authority", day, now).unwrap();
+        let key = rcgen::KeyPair::generate().unwrap();
+        let certificate = rcgen::CertificateParams::default().self_signed(&key).unwrap();
+        let pair = ServingPair::from_pem(certificate.pem().as_bytes(), key.serialize_pem().as_bytes(), now).unwrap();
+        for (printed, pem) in
+            [(format!("{authority:?}"), authority.key_pem()), (format!("{pair:?}"), key.serialize_pem())]
+        {
+            let der = rcgen::KeyPair::from_pem(&pem).unwrap().serialize_der();
+            // The secret number of a P-256 key in PKCS#8.
+            let secret = &der[36..68];
+            let hexadecimal: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
+            let list = format!("{secret:?}");
+            assert!(!printed.contains(list.trim_matches(['[', ']'])), "{printed}");
+            assert!(!printed.to_lowercase().contains(&hexadecimal), "{printed}");
+            assert!(!pem.lines().any(|line| printed.contains(line)), "{printed}");
+        }
+    }
+
+    #[test]
     fn an_address_that_was_issued_as_a_name_is_no_address() {
         let mut params = rcgen::CertificateParams::default();
         params.subject_alt_names = vec![rcgen::SanType::DnsName("127.0.0.1".try_into().unwrap())];

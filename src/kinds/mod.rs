@@ -2,6 +2,9 @@
 
 mod enabled;
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod object_tests;
+#[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod schema_tests;
 

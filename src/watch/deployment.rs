@@ -1,6 +1,7 @@
 //! Deployments as watches keep them: what is asked for, and how far it is.
 
 use admission::format::LabelSelector;
+use admission::object::object_or_default;
 use k8s_openapi::api::apps::v1::Deployment;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -84,7 +85,8 @@ impl<'de> Deserialize<'de> for SelectorText {
                 "selector: {bytes} bytes, and at most {SELECTOR_MAX_BYTES} are read"
             )));
         }
-        let selector: LabelSelector = serde_json::from_str(text.get()).map_err(D::Error::custom)?;
+        let mut decoder = serde_json::Deserializer::from_str(text.get());
+        let selector: LabelSelector = object_or_default(&mut decoder).map_err(D::Error::custom)?;
         let terms = selector.match_labels.len() + selector.match_expressions.len();
         let values: usize = selector.match_expressions.iter().map(|term| term.values.len()).sum();
         if terms > SELECTOR_MAX_TERMS || values > SELECTOR_MAX_VALUES {

@@ -1,7 +1,8 @@
 //! The check of the name of a new object, for kinds whose other fields the schema checks as a whole.
 
 use admission::field::{Error, Path};
-use admission::{Findings, Request, Validating};
+use admission::object::object_or_null;
+use admission::{Findings, Request, Validating, only_objects};
 use engine::snapshot::Snapshot;
 use serde::Deserialize;
 
@@ -16,16 +17,26 @@ pub struct NameCheck {
 
 /// The metadata of an object, of which only the name is read.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(remote = "Self", default)]
 pub struct NamedObject {
     metadata: Metadata,
+    /// Only whether it is an object: clients and tests that ask the webhook have no schema before it.
+    #[serde(deserialize_with = "object_or_null")]
+    #[allow(dead_code)]
+    spec: Option<Unread>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(remote = "Self", default)]
 struct Metadata {
     name: String,
 }
+
+only_objects!(NamedObject, Metadata);
+
+/// An object of which no field is read.
+#[derive(Debug, Deserialize)]
+struct Unread {}
 
 impl Validating<Snapshot> for NameCheck {
     type Object<'a> = NamedObject;

@@ -7,12 +7,16 @@ use std::fmt::Debug;
 
 use admission::Operation;
 use admission::bounded::first;
+use admission::object::object_or_default;
 use admission::registry::{Resource, Rule, Scope};
+<<<<<<< HEAD
 use admission::review::null_as_default;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, WebhookClientConfig,
 };
+=======
+>>>>>>> 9055f21a6d073018ae28370a347585dadb09b979
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Client;
 use serde::de::DeserializeOwned;
@@ -91,7 +95,7 @@ pub struct Object<S: KindSpec> {
     #[serde(deserialize_with = "metadata::kept")]
     pub metadata: ObjectMeta,
     /// What is asked for.
-    #[serde(deserialize_with = "null_as_default")]
+    #[serde(deserialize_with = "object_or_default")]
     pub spec: S,
     /// What the controller saw.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -84,3 +84,21 @@ async fn a_fault_is_an_error_with_the_uid() {
         assert_eq!((&lines[0]["level"], &lines[0]["reason"]), (&json!(level), &json!(reason)), "{toy}");
     }
 }
+
+/// But for the names in it, and what a refusal says to its author.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_body_is_logged() {
+    const SECRET: &str = "c2VjcmV0LXZhbHVl";
+    let server = TestServer::start().await;
+    let mut client = server.client().await;
+    let object = json!({"spec": {"env": [{"name": "PASSWORD", "value": SECRET}], SECRET: SECRET}, "data": SECRET});
+    for (at, toy) in ["allow", "patch", "deny", "panic", "unknown"].into_iter().enumerate() {
+        let uid = format!("log-secret-{at}");
+        client.post(&path(toy), &review(&uid, &object)).await;
+        assert_eq!(lines_with(&uid).len(), 1, "{toy}");
+    }
+    let cut = review("log-secret-cut", &object);
+    client.post(&path("allow"), &cut[..cut.len() - 2]).await;
+    let text = String::from_utf8(LINES.lock().unwrap().clone()).unwrap();
+    assert!(!text.contains(SECRET), "{text}");
+}

@@ -4,14 +4,15 @@ use std::io::Read;
 use std::path::Path;
 use std::{fmt, fs};
 
-use admission::Registry;
 use admission::registry::{Entry, FailurePolicy, Phase};
+use admission::{ObjectLimit, Registry};
 use engine::offline::admit::find;
 use engine::snapshot::Snapshot;
 use engine::suggest::suggest;
 use engine::yaml;
 use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::cli::render::templates::FoundTemplates;
 use crate::cli::render::typing::{self, Typing};
@@ -77,11 +78,25 @@ pub(super) fn lacks_object(body: &[u8]) -> bool {
     })
 }
 
-/// Typing errors in the object of a review. A field that is not known may also be newer than this build.
+#[derive(Deserialize)]
+struct Written<'a> {
+    #[serde(borrow)]
+    request: WrittenObject<'a>,
+}
+
+#[derive(Deserialize)]
+struct WrittenObject<'a> {
+    #[serde(borrow)]
+    object: &'a RawValue,
+}
+
+/// Typing errors in the object of a review. A field that is not known may also be newer than this build. An object that is larger than
+/// can be stored is not read: of it the reply says enough, and decoded it takes a hundred times its bytes.
 pub(super) fn typing_of(body: &[u8]) -> Typing {
-    let review = serde_json::from_slice::<Value>(body).ok();
-    let object = review.as_ref().and_then(|review| review.pointer("/request/object"));
-    let identified = object.and_then(|object| Some((identity(object).ok()?, object)));
+    let object = serde_json::from_slice::<Written<'_>>(body).ok().map(|review| review.request.object);
+    let object = object.filter(|object| ObjectLimit::STORABLE.check(object).is_ok());
+    let object = object.and_then(|object| serde_json::from_str::<Value>(object.get()).ok());
+    let identified = object.as_ref().and_then(|object| Some((identity(object).ok()?, object)));
     identified.map_or_else(Typing::default, |(identity, object)| {
         typing::check(&identity, object, object, &FoundTemplates::of(&identity, object), Validate::Strict)
     })
@@ -181,4 +196,21 @@ fn paths_for<'r>(of: &GroupVersionKind, registry: &'r Registry<Snapshot>) -> Vec
 
 fn listed(of: &GroupVersionKind, paths: &[&str]) -> String {
     format!("paths for {of}:\n  {}", paths.join("\n  "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_that_is_larger_than_can_be_stored_is_not_decoded_for_typing_errors() {
+        let review = |values: usize| {
+            let list = vec!["0"; values].join(",");
+            format!(
+                r#"{{"request":{{"object":{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"p"}},"spec":{{"hostNetwork":"yes","x":[{list}]}}}}}}}}"#
+            )
+        };
+        let wrong_types = |values: usize| typing_of(review(values).as_bytes()).wrong_types.len();
+        assert_eq!((wrong_types(10), wrong_types(ObjectLimit::STORABLE.values)), (1, 0));
+    }
 }

@@ -1,5 +1,6 @@
 //! The `Collector` type, `collector.ip.outrider.dev/v1`.
 
+use admission::object::object_or_null;
 use admission::review::null_as_default;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
@@ -37,7 +38,7 @@ pub struct CollectorSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub selector: Option<SelectorText>,
     /// The workload whose pods are meant, and whose events are counted.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "object_or_null", skip_serializing_if = "Option::is_none")]
     pub target: Option<Target>,
     /// Whether IPv6 addresses are listed.
     #[serde(rename = "includeIPv6", skip_serializing_if = "Option::is_none")]

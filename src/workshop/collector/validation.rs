@@ -2,9 +2,9 @@
 
 use admission::field::{Error, ErrorList, Path};
 use admission::format::names::dns1123_subdomain;
+use admission::object::object_or_default;
 use admission::registry::Rule;
-use admission::review::null_as_default;
-use admission::{Findings, Operation, Reason, Request, Validating};
+use admission::{Findings, Operation, Reason, Request, Validating, only_objects};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
@@ -24,11 +24,11 @@ pub struct CollectorValidation;
 
 /// What is read of a Collector: all but its status, which may be large.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(remote = "Self", default)]
 pub struct Written {
-    #[serde(deserialize_with = "null_as_default")]
+    #[serde(deserialize_with = "object_or_default")]
     metadata: Metadata,
-    #[serde(deserialize_with = "null_as_default")]
+    #[serde(deserialize_with = "object_or_default")]
     spec: CollectorSpec,
 }
 
@@ -37,6 +37,8 @@ pub struct Written {
 struct Metadata {
     deletion_timestamp: Option<IgnoredAny>,
 }
+
+only_objects!(Written);
 
 impl Validating<Snapshot> for CollectorValidation {
     type Object<'a> = Written;
@@ -180,6 +182,21 @@ mod tests {
         }
         let bad_name = answer("CREATE", &with(&json!({"target": {"name": "Web"}})), &Value::Null);
         assert_eq!(bad_name["status"]["details"]["causes"][0]["field"], "spec.target.name");
+    }
+
+    #[test]
+    fn a_list_is_no_object() {
+        let selector = json!({"matchLabels": {"app": "web"}});
+        for object in [
+            with(&json!([])),
+            with(&json!({"target": ["Deployment", "web"]})),
+            with(&json!({"selector": []})),
+            json!({"metadata": [], "spec": {"selector": selector}}),
+            json!([{}, {"selector": selector}]),
+        ] {
+            let response = answer("CREATE", &object, &Value::Null);
+            assert_eq!((&response["allowed"], &response["status"]["code"]), (&json!(false), &json!(400)), "{object}");
+        }
     }
 
     #[test]

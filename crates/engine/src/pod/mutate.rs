@@ -1,13 +1,11 @@
 //! `/mutate--v1-pod`: what a new pod gets.
 
-use std::fmt::Write as _;
-
 use admission::patch::escape;
 use admission::reply::{Cause, Outcome as Answer};
 use admission::{Denial, Mutating, PatchWriter, Reason, Request, Unserved, Verdict};
 
 use crate::limitrange::endpoints::pods as limits;
-use crate::outcome::REASON;
+use crate::outcome::{REASON, first_causes, first_named};
 use crate::plugins::endpoints::pods;
 use crate::pod::decoded::Decoded;
 use crate::pod::in_place::STATE_ANNOTATION;
@@ -180,17 +178,10 @@ impl MutationReport<'_> {
         if !self.injected.is_empty() && self.clashes.is_empty() {
             verdict = verdict.audit("sets", self.injected.join(","));
         }
-        let passed_over = self
-            .skipped
-            .iter()
-            .map(|(set, reason, _)| (set, *reason))
-            .chain(self.clashes.iter().map(|(set, clash)| (set, clash.reason)));
-        let mut list = String::new();
-        for (set, reason) in passed_over {
-            let separator = if list.is_empty() { "" } else { "," };
-            // Writing to a String cannot fail.
-            let _ = write!(list, "{separator}{set}={reason}");
-        }
+        let skipped = self.skipped.iter().map(|(set, reason, _)| (set, *reason));
+        let refused = self.clashes.iter().map(|(set, clash)| (set, clash.reason));
+        let passed_over: Vec<String> = skipped.chain(refused).map(|(set, reason)| format!("{set}={reason}")).collect();
+        let list = first_named(&passed_over, ",");
         if list.is_empty() { verdict } else { verdict.audit("skipped", list) }
     }
 }
@@ -208,7 +199,8 @@ fn refusal(request: &Request<'_, Decoded<PodView<'_>>>, clashes: &[(String, Clas
         message: clash.text.clone(),
         field: clash.field.clone(),
     });
-    let mut denial = Denial::forbidden(request, format!("{} ({advice})", texts.join("; "))).with_causes(causes);
+    let message = format!("{} ({advice})", first_named(&texts, "; "));
+    let mut denial = Denial::forbidden(request, message).with_causes(first_causes(causes));
     denial.code = 422;
     denial.status_reason = "Invalid";
     denial

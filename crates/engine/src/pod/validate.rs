@@ -5,7 +5,7 @@ use admission::reply::Cause;
 use admission::{Denial, Findings, ObjectLimit, Reason, Request, Unserved, Validating};
 
 use crate::limitrange::endpoints::pods as limits;
-use crate::outcome::{REASON, refuse};
+use crate::outcome::{REASON, first_causes, first_named, refuse};
 use crate::plugins::endpoints::pods;
 use crate::pod::decoded::Decoded;
 use crate::pod::limits::too_large;
@@ -196,5 +196,5 @@ pub(super) fn refusal(request: &Request<'_, Decoded<PodView<'_>>>, cause: &str, 
         message: text.clone(),
         field: "spec.containers".to_owned(),
     });
-    Denial::forbidden(request, texts.join("; ")).with_causes(causes)
+    Denial::forbidden(request, first_named(texts, "; ")).with_causes(first_causes(causes))
 }

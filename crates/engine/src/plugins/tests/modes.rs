@@ -249,7 +249,7 @@ fn every_pod_is_asked_about_while_a_plugin_is_about_pods() {
 }
 
 #[test]
-fn a_pod_of_hostile_size_takes_time_in_proportion() {
+fn tolerations_are_read_up_to_a_limit_and_a_pod_of_more_is_refused() {
     let cluster = Cluster::from_objects(&[
         plugin(
             "t",

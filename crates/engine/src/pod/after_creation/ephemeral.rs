@@ -13,8 +13,6 @@ use crate::pod::decoded::{Decoded, Limited};
 use crate::pod::limits::{self, Exceeded, at_most_or_none, cut};
 use crate::pod::validate::must;
 
-/// Ephemeral containers that a refusal names: a pod may have very many.
-const TOLD: usize = 8;
 /// The longest name that a container can have, in characters.
 const NAME_MAX: usize = 63;
 
@@ -46,7 +44,7 @@ impl Update<'_, '_> {
             let whose = must(owner.set);
             Some(format!("{whose}, and ephemeral container {name:?} may not target its container {target:?}"))
         });
-        Ok(Ok(targeted.take(TOLD).collect()))
+        Ok(Ok(targeted.collect()))
     }
 
     /// The musts that bring the containers of these names. Of two with one name neither is evaded, so that either will do.

@@ -27,6 +27,7 @@ mod opt_out;
 mod order;
 mod overrides;
 mod properties;
+mod refusals;
 mod resize;
 mod resources;
 mod revisions;
