@@ -204,7 +204,7 @@ fn conflict(found: &Found<'_>) -> SetStatement {
 }
 
 /// A number, and the words for one or for many.
-pub fn counted<N: fmt::Display + PartialEq + From<u8>>(number: N, one: &str, many: &str) -> String {
+pub fn counted<N: fmt::Display + Copy + PartialEq + From<u8>>(number: N, one: &str, many: &str) -> String {
     let words = if number == N::from(1) { one } else { many };
     format!("{number} {words}")
 }
