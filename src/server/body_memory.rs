@@ -2,7 +2,7 @@
 //!
 //! A body whose client sends no more, and a reply that its client does not read, take memory for as long as the client likes. So when
 //! none is left, the client that has done nothing for longest loses its share: a request is answered at once that there is no room,
-//! and a connection whose reply nobody reads is closed.
+//! and a connection whose reply is not read is closed.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -132,7 +132,7 @@ impl BodyMemory {
         AwaitedClient { number, what, all: Arc::clone(&self.awaited) }
     }
 
-    /// Takes so many bytes, whoever is waited for.
+    /// Takes so many bytes, and ends no client for them.
     ///
     /// # Errors
     /// [`Unserved::Overloaded`] when there are not so many.

@@ -9,14 +9,10 @@ use admission::Operation;
 use admission::bounded::first;
 use admission::object::object_or_default;
 use admission::registry::{Resource, Rule, Scope};
-<<<<<<< HEAD
-use admission::review::null_as_default;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, WebhookClientConfig,
 };
-=======
->>>>>>> 9055f21a6d073018ae28370a347585dadb09b979
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Client;
 use serde::de::DeserializeOwned;

@@ -14,7 +14,7 @@ use crate::hostile_conversions::conversions;
 /// Who does nothing for so long is stalled.
 const STALLED: Duration = Duration::from_millis(2_500);
 
-/// A client whose kernel takes little of a reply that nobody reads.
+/// A client whose kernel takes little of a reply that is not read.
 async fn client(address: SocketAddr, ca: &str) -> Client {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(2 * 1024).unwrap();

@@ -66,7 +66,7 @@ pub struct Revision {
     pub name: Box<str>,
     /// The name of its set, as its owner reference says.
     pub set: Box<str>,
-    /// By which a set is told from a later one of the same name.
+    /// Distinguishes a set from a later one of the same name.
     pub set_uid: Box<str>,
     /// The user's name for it.
     pub custom_version: Option<Box<str>>,
