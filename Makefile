@@ -296,10 +296,11 @@ bench-rollouts: ## Memory of the leader, time and requests of rollouts over 5,00
 	  bench::rollouts::five_thousand_pods_of_two_hundred_sets_follow
 
 .PHONY: latency
-latency: ## What reviews add to the creation of a pod with 1,000 sets, p50 and p99, with narrowed webhooks and without; starts its own cluster.
+latency: ## What reviews add to the creation of a pod with 1,000 sets, p50 and p99, with narrowed webhooks and without, and how long a new set is unknown; starts its own clusters.
 	$(CARGO) build --release --locked -p outrider
 	OUTRIDER_BINARY=$(TARGET_DIR)/release/outrider $(CARGO) test --locked -p outrider --test e2e -- --ignored --exact --nocapture \
-	  bench::latency::the_creation_of_a_pod_takes_longer_by_the_calls_that_its_sets_need
+	  bench::latency::the_creation_of_a_pod_takes_longer_by_the_calls_that_its_sets_need \
+	  bench::latency::a_pod_that_is_created_after_a_set_has_it_once_the_replica_has_read_the_set
 
 .PHONY: bench-memory
 bench-memory: ## What one stored object of each watched kind costs in memory, into docs/operations.md.

@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use engine::pod::limits;
 use engine::sidecarset::injection::INJECTED_ANNOTATION;
 
+use crate::further;
+
 /// What is asked, and of which world.
 pub struct Body {
     /// Where it is posted.
@@ -15,6 +17,19 @@ pub struct Body {
     pub sets: Sets,
     /// The admission plugins of the world.
     pub plugins: Plugins,
+    /// What else limits pods there.
+    pub policies: Policies,
+}
+
+/// What else limits pods when a body is decided on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Policies {
+    /// Nothing.
+    None,
+    /// Ranges.
+    Ranges,
+    /// A profile of pod security.
+    Profile,
 }
 
 /// The admission plugins that are there when a body is decided on.
@@ -31,6 +46,10 @@ pub enum Plugins {
 /// The sets that are there when a body is decided on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sets {
+    /// None.
+    None,
+    /// So many mandatory ones that select the pod.
+    Musts(usize),
     /// One, which selects the pod.
     One,
     /// So many that select the pod.
@@ -56,6 +75,10 @@ const VALIDATE: &str = "/validate--v1-pod";
 /// Asked behind everything else that may change a pod.
 const QUOTA: &str = "/validate--v1-pod-resourcequota";
 const MUTATE_SET: &str = "/mutate-apps-outrider-dev-v1alpha1-sidecarset";
+/// Where `CronJob`s are validated.
+pub const CRON_JOBS: &str = "/validate-batch-outrider-dev-v1-cronjob";
+/// Where objects are converted.
+pub const CONVERT: &str = "/convert";
 const VALIDATE_SET: &str = "/validate-apps-outrider-dev-v1alpha1-sidecarset";
 
 /// What the API server fills in.
@@ -168,7 +191,8 @@ pub const KINDS: &[Kind] = &[
     kind("n sets of negations", 1_250, |n| among(Sets::Negations(n))),
 ];
 
-const fn kind(name: &'static str, n: usize, make: fn(usize) -> Body) -> Kind {
+/// One that is held against a harmless body.
+pub const fn kind(name: &'static str, n: usize, make: fn(usize) -> Body) -> Kind {
     Kind { name, n, make, beside_harmless: true }
 }
 
@@ -176,6 +200,11 @@ const fn kind(name: &'static str, n: usize, make: fn(usize) -> Body) -> Kind {
 pub fn harmless(path: &'static str, bytes: usize) -> Body {
     let with = |variables: usize| {
         let env = joined(variables, |i| format!(r#"{{"name":"VARIABLE_{i}","value":"the value of variable {i}"}}"#));
+        if further::is_of_changes(path) {
+            return further::harmless_change(path, &env);
+        } else if path == CRON_JOBS || path == CONVERT {
+            return further::harmless_cron_job(path, &env);
+        }
         let container = format!(r#"{{"name":"app","image":"app:1","env":[{env}],{DEFAULTS}}}"#);
         if path == MUTATE_SET || path == VALIDATE_SET {
             set(path, &container)
@@ -189,7 +218,8 @@ pub fn harmless(path: &'static str, bytes: usize) -> Body {
 
 const CONTAINER: &str = r#"{"name":"app","image":"app:1"}"#;
 
-fn joined(n: usize, element: impl Fn(usize) -> String) -> String {
+/// So many elements, with commas between.
+pub fn joined(n: usize, element: impl Fn(usize) -> String) -> String {
     let mut text = String::new();
     for i in 0..n {
         // A String takes everything.
@@ -202,7 +232,8 @@ fn deep(n: usize) -> String {
     format!("{}{}", "[".repeat(n), "]".repeat(n))
 }
 
-fn containers(n: usize) -> String {
+/// So many containers of a name each.
+pub fn containers(n: usize) -> String {
     joined(n, |i| format!(r#"{{"name":"n{i}","image":"b",{DEFAULTS}}}"#))
 }
 
@@ -215,7 +246,7 @@ fn review(path: &'static str, object: &str) -> Body {
     let text = format!(
         r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"uid":"u","kind":{{"group":"{group}","version":"{version}","kind":"{kind}"}},"resource":{{"group":"{group}","version":"{version}","resource":"{resource}"}},"namespace":"shop","operation":"CREATE","userInfo":{{}},"object":{object},"oldObject":null}}}}"#
     );
-    Body { path, text, sets: Sets::One, plugins: Plugins::None }
+    Body { path, text, sets: Sets::One, plugins: Plugins::None, policies: Policies::None }
 }
 
 fn pod(labels: &str, containers: &str, more: &str) -> Body {

@@ -4,17 +4,16 @@
 //! and path, a hostile one may take ten times the time.
 
 mod bodies;
+mod further;
 mod measure;
 mod snapshot;
 
 use std::process::ExitCode;
 
 use admission::Registry;
-use engine::plugins::endpoints;
-use engine::sidecarset::defaults::SidecarSetDefaults;
-use engine::sidecarset::validation::SidecarSetValidation;
-use engine::sidecarset::{mutating_rule, validating_rule};
 use engine::snapshot::Snapshot;
+use outrider::kinds::Kinds;
+use outrider::registry::registry;
 use peak_alloc::PeakAlloc;
 
 use crate::bodies::{Body, KINDS, Kind, harmless};
@@ -56,15 +55,13 @@ fn main() -> ExitCode {
 }
 
 fn run(only: &str) -> Result<Vec<String>, String> {
-    let registry = endpoints::register(engine::pod::register(Registry::default(), Vec::new()))
-        .defaulting(mutating_rule(), SidecarSetDefaults)
-        .validating(validating_rule(), SidecarSetValidation);
+    let registry = registry(&Kinds::all());
     println!(
         "| body | n | bytes at 4n | ms at n | ms at 4n | ratio | harmless ms | times | MB at n | MB at 4n | ratio | outcome at 4n |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|---|---|");
     let mut broken = Vec::new();
-    for kind in KINDS.iter().filter(|kind| kind.name.contains(only)) {
+    for kind in KINDS.iter().chain(further::KINDS).filter(|kind| kind.name.contains(only)) {
         let row = row(&registry, kind)?;
         println!("{}", row.line());
         broken.extend(row.broken());
@@ -76,7 +73,7 @@ fn row(registry: &Registry<Snapshot>, kind: &'static Kind) -> Result<Row, String
     let cost = |body: &Body| measure(registry, &snapshot::snapshot(body)?, body);
     let (small, large) = ((kind.make)(kind.n), (kind.make)(4 * kind.n));
     // In the same world but for the sets: each that matches costs, whatever the pod.
-    let harmless = Body { plugins: large.plugins, ..harmless(large.path, large.text.len()) };
+    let harmless = Body { plugins: large.plugins, policies: large.policies, ..harmless(large.path, large.text.len()) };
     Ok(Row { kind, small: cost(&small)?, large: cost(&large)?, harmless: cost(&harmless)? })
 }
 

@@ -4,11 +4,11 @@ use std::fs;
 use std::thread;
 use std::time::Duration;
 
-use admission::{Answer, Registry, Unserved};
+use admission::{Answer, Answers, Deadline, Known, Registry, Unserved};
 use engine::snapshot::Snapshot;
 
 use crate::ALLOCATOR;
-use crate::bodies::Body;
+use crate::bodies::{Body, CONVERT};
 
 /// One decision after the other, until they took so long together: the kernel counts in nanoseconds, other work disturbs.
 const ROUND: Duration = Duration::from_millis(40);
@@ -34,8 +34,25 @@ pub struct Cost {
 /// # Errors
 /// When nothing serves the body's path, or the kernel does not report CPU times.
 pub fn measure(registry: &Registry<Snapshot>, snapshot: &Snapshot, body: &Body) -> Result<Cost, String> {
+    if body.path == CONVERT {
+        let convert = || registry.convert(body.text.as_bytes());
+        return cost_of(body, convert, |converted| {
+            if converted.is_ok() { "converted" } else { "not converted" }.to_owned()
+        });
+    }
     let entry = registry.find(body.path).ok_or_else(|| format!("nothing serves {}", body.path))?;
-    let decide = || entry.endpoint.answer(body.text.as_bytes(), snapshot);
+    let decide =
+        |answers: &Answers| entry.endpoint.answer_with(body.text.as_bytes(), snapshot, answers, Deadline::default());
+    let mut answers = Answers::default();
+    while let Err(Unserved::Unanswered(questions)) = decide(&answers) {
+        for question in questions {
+            answers.insert(question, Known::Allowed(true, String::new()));
+        }
+    }
+    cost_of(body, || decide(&answers), told)
+}
+
+fn cost_of<T>(body: &Body, decide: impl Fn() -> T, told: impl Fn(T) -> String) -> Result<Cost, String> {
     let before = ALLOCATOR.current_usage();
     ALLOCATOR.reset_peak_usage();
     let outcome = told(decide());

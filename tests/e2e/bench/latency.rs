@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use cluster::{Cluster, Options};
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{DeleteParams, ListParams, PostParams};
+use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, PostParams};
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -168,4 +168,50 @@ fn validating_condition(cluster: &Cluster) -> String {
     of_pods
         .find_map(|webhook| webhook["matchConditions"][0]["expression"].as_str().map(str::to_owned))
         .unwrap_or_default()
+}
+
+/// Sets that are created one after the other, each measured.
+const NEW_SETS: usize = 100;
+
+/// The window in which a pod is created without a new set.
+#[test]
+#[ignore = "measures time: make latency"]
+fn a_pod_that_is_created_after_a_set_has_it_once_the_replica_has_read_the_set() {
+    let bench = Bench::start();
+    let outrider = bench.outrider(&["--narrow-webhooks=false"]);
+    let client = bench.runtime.block_on(async { Client::try_from(client_config(&bench.cluster).await).unwrap() });
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("apps.outrider.dev", "v1alpha1", "SidecarSet"));
+    let sets: Api<DynamicObject> = Api::all_with(client, &resource);
+    let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+    let (mut took, mut without) = (Vec::with_capacity(NEW_SETS), 0);
+    for set in self::sets().into_iter().take(NEW_SETS) {
+        let app = set["metadata"]["name"].as_str().unwrap().to_owned();
+        let pod: Pod = serde_json::from_value(json!({
+            "metadata": {"generateName": "p-", "labels": {"app": app}},
+            "spec": {"containers": [{"name": "app", "image": "app:1"}]},
+        }))
+        .unwrap();
+        bench.runtime.block_on(sets.create(&PostParams::default(), &serde_json::from_value(set).unwrap())).unwrap();
+        let (start, mut has_set) = (Instant::now(), false);
+        while !has_set {
+            let asked = start.elapsed();
+            let created = bench.runtime.block_on(bench.pods.create(&dry_run, &pod)).unwrap();
+            has_set =
+                created.spec.is_some_and(|spec| spec.containers.iter().any(|container| container.name == "proxy"));
+            without += usize::from(!has_set);
+            assert!(without < 100_000, "no replica has the set {app}");
+            if has_set {
+                took.push(asked);
+            }
+        }
+    }
+    took.sort_unstable();
+    let at = |share: usize| took[(took.len() - 1) * share / 100].as_secs_f64() * 1000.0;
+    println!(
+        "a new set is known {:.1} ms (p50), {:.1} ms (p99), {:.1} ms (at most) after it is stored; {without} pods were created before",
+        at(50),
+        at(99),
+        at(100)
+    );
+    outrider.end();
 }
