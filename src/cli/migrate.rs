@@ -248,7 +248,7 @@ fn check(found: &[Manifest], converted: &[Manifest], report: &mut CommandReport<
 }
 
 fn unpin(set: &mut Value) {
-    if let Some(revision) = set.pointer_mut("/spec/injectionStrategy/revision").and_then(Value::as_object_mut) {
-        revision.remove("customVersion");
+    if let Some(strategy) = set.pointer_mut("/spec/injectionStrategy").and_then(Value::as_object_mut) {
+        strategy.remove("revision");
     }
 }

@@ -6,22 +6,8 @@ use crate::sidecarset::rollout::{EvictionsWait, Waits};
 
 /// Status, reason and message.
 pub fn of(found: &Found<'_>) -> (&'static str, &'static str, String) {
-    let Counts { matched_pods, updated_pods, updated_ready_pods, uninjected_pods, .. } = found.counts;
-    // Those that stay as they are degrade the set.
-    let lacking = match found.uninjected {
-        None if uninjected_pods > 0 => {
-            format!(", and {} the set", counted(uninjected_pods, "selected pod lacks", "selected pods lack"))
-        }
-        _ => String::new(),
-    };
-    let upgrading = match found.upgrading {
-        (pods @ 1.., Some(first)) => {
-            let what = "a new container has not taken over yet (hot upgrade)";
-            format!("; in {} {what}, {} first", counted(pods, "pod", "pods"), named(first))
-        }
-        _ => String::new(),
-    };
-    let so_far = format!("{updated_pods} of {matched_pods} pods carry the current form{lacking}{upgrading}");
+    let Counts { matched_pods, updated_ready_pods, .. } = found.counts;
+    let so_far = so_far(found);
     match &found.waits {
         Waits::Done if updated_ready_pods == matched_pods => {
             ("True", "Complete", format!("{so_far}, and all of them are ready."))
@@ -77,6 +63,25 @@ pub fn of(found: &Found<'_>) -> (&'static str, &'static str, String) {
         }
         Waits::Nothing => ("True", "RollingOut", format!("{so_far}.")),
     }
+}
+
+fn so_far(found: &Found<'_>) -> String {
+    let Counts { matched_pods, updated_pods, uninjected_pods, .. } = found.counts;
+    // Those that stay as they are degrade the set.
+    let lacking = match found.uninjected {
+        None if uninjected_pods > 0 => {
+            format!(", and {} the set", counted(uninjected_pods, "selected pod lacks", "selected pods lack"))
+        }
+        _ => String::new(),
+    };
+    let upgrading = match found.upgrading {
+        (pods @ 1.., Some(first)) => {
+            let what = "a new container has not taken over yet (hot upgrade)";
+            format!("; in {} {what}, {} first", counted(pods, "pod", "pods"), named(first))
+        }
+        _ => String::new(),
+    };
+    format!("{updated_pods} of {matched_pods} pods carry the current form{lacking}{upgrading}")
 }
 
 fn evictions(waits: &EvictionsWait, found: &Found<'_>, so_far: &str) -> (&'static str, &'static str, String) {
