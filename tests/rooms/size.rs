@@ -11,7 +11,7 @@ const FILE: usize = 400;
 const FUNCTION: usize = 60;
 
 /// What is longer, its lines at most, and why. An entry that is no longer needed fails.
-const LONGER: [(&str, usize, &str); 3] = [
+const LONGER: [(&str, usize, &str); 2] = [
     ("src/cli/plugins/convert.rs::run", 63, "one step after the other, each a few lines"),
     ("src/metrics/mod.rs::register", 71, "a list of all metrics"),
 ];
