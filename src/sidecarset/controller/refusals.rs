@@ -36,7 +36,7 @@ pub struct Refusals {
 type Found = (Weak<CompiledSet>, Arc<Refused>);
 
 impl Refusals {
-    /// Those of a set. What was found for the same form stands until the next search.
+    /// Those of a set. What was found for the same form is valid until the next search.
     pub fn of(&self, set: &Arc<CompiledSet>, snapshot: &Snapshot) -> Arc<Refused> {
         if let Some((form, found)) = locked(&self.found).get(&set.name)
             && form.as_ptr() == Arc::as_ptr(set)

@@ -27,7 +27,7 @@ pub enum Phase {
     Running,
 }
 
-/// How a pod stands to the current form of the set that it carries.
+/// Whether a pod has the current form of the set that it carries, or why not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// It has it.

@@ -59,7 +59,7 @@ fn interleaved(matched: &[usize], others: &[usize]) -> Vec<usize> {
     let mut spread = spread.iter().enumerate().peekable();
     let places = spread.len();
     for (index, other) in others.iter().enumerate() {
-        // The nth matched pod stands before the other one at its share of the whole.
+        // The nth matched pod comes before the other one at its share of the whole.
         while let Some((_, position)) =
             spread.next_if(|(nth, _)| nth.saturating_mul(others.len()) <= index.saturating_mul(places))
         {

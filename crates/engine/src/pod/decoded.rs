@@ -13,7 +13,7 @@ pub trait Limited {
 }
 
 /// An object as it was decoded. A list or map that was cut looks like a whole one that ends there, so that who reads it must know that
-/// it is whole: otherwise what stands behind the cut would evade what is decided by it.
+/// it is whole: otherwise what is behind the cut would evade what is decided by it.
 #[derive(Debug, Default)]
 pub struct Decoded<T> {
     object: T,

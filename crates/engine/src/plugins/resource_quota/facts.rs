@@ -266,7 +266,7 @@ impl Wanted<'_> {
         if parts.is_empty() {
             return false;
         }
-        // In a quota the name stands behind one of these.
+        // In a quota the name follows one of these.
         ["requests.", "limits."].into_iter().any(|prefix| {
             parts.iter().any(|part| {
                 part.len() <= prefix.len() + name.len() && (name.contains(part) || spans(prefix, name, part))

@@ -7,7 +7,7 @@ use super::{namespace, plugin};
 use crate::pod::limits;
 use crate::testing::{Cluster, Reply};
 
-/// What stands behind the others: `z` sorts last, as the API server has maps.
+/// What is behind the others: `z` sorts last, as the API server has maps.
 fn with_many(count: usize, last: &[(&str, &str)]) -> Value {
     let mut map: Map<String, Value> = (0..count).map(|at| (format!("a{at}"), Value::from(""))).collect();
     map.extend(last.iter().map(|(key, value)| ((*key).to_owned(), Value::from(*value))));
