@@ -162,7 +162,7 @@ pub fn harmless_change(path: &'static str, env: &str) -> Body {
     body(path, review(call, &pod("app:2"), Some(&pod("app:1"))), Sets::Musts(MUSTS))
 }
 
-/// Whether a path is asked about pods that change.
+/// Whether a path decides on pods that change.
 pub fn is_of_changes(path: &str) -> bool {
     [UPDATE, RESIZE_BY_RANGES].contains(&path)
 }

@@ -172,7 +172,8 @@ fn empty_directories_of_sets_join_those_that_may_be_lost() {
 #[test]
 fn a_volume_of_the_pod_that_is_no_empty_directory_does_not_join_them() {
     let side = json!({"name": "side", "image": "side:1", "volumeMounts": [{"name": "scratch", "mountPath": "/s"}]});
-    let of = |container: Value| json!({"containers": [container], "volumes": [{"name": "scratch"}]});
+    let of =
+        |container: Value| json!({"clashPolicy": "Skip", "containers": [container], "volumes": [{"name": "scratch"}]});
     let other = json!({"containers": [{"name": "other", "image": "other:1"}]});
     let cluster = Cluster::from_objects(&[set("a", of(side)), set("b", other)]);
     let record = json!({"a": {"hash": "v1:0123456789abcdef", "revision": "r", "containers": ["other"]}}).to_string();
