@@ -68,8 +68,8 @@ pub enum Claimed<'c> {
 pub struct ClaimFacts<'a> {
     #[serde(borrow, deserialize_with = "null_as_default")]
     metadata: Metadata<'a>,
-    #[serde(borrow, deserialize_with = "null_as_default")]
-    spec: Spec<'a>,
+    #[serde(borrow)]
+    spec: Option<Spec<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -95,10 +95,15 @@ impl Limited for ClaimFacts<'_> {
 }
 
 impl ClaimFacts<'_> {
+    /// Whether it has a spec: the API server refuses a claim without.
+    pub const fn has_spec(&self) -> bool {
+        self.spec.is_some()
+    }
+
     /// What it says about its class.
     pub fn claimed(&self) -> Claimed<'_> {
         let has_annotation = annotated(self.metadata.annotations.as_ref()).is_some();
-        match &self.spec.storage_class_name {
+        match self.spec.as_ref().and_then(|spec| spec.storage_class_name.as_ref()) {
             _ if has_annotation => Claimed::Annotation,
             Some(class) => Claimed::Class(class),
             None => Claimed::Nothing,

@@ -115,6 +115,11 @@ pub fn text<'a>(object: &'a RawValue, field: &str) -> Cow<'a, str> {
 }
 
 impl<'a> ReferringSpec<'a> {
+    /// Whether it has containers: the API server refuses a pod without.
+    pub const fn has_containers(&self) -> bool {
+        self.containers.is_some()
+    }
+
     /// Whether it has pull secrets.
     pub fn has_pull_secrets(&self) -> bool {
         self.each_pull_secret(|_| Err(())).is_err()

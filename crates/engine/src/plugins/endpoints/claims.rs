@@ -79,7 +79,7 @@ impl Mutating<Snapshot> for ClaimMutation {
                 continue;
             }
             let change = settings.change(&claimed, &snapshot.storage_classes);
-            if report.changes((plugin, is_exempt), &change) {
+            if claim.has_spec() && report.changes((plugin, is_exempt), &change) {
                 set = change.storage_class;
             }
         }

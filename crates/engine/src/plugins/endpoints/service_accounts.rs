@@ -142,7 +142,9 @@ impl Mutating<Snapshot> for PullSecretMutation {
 
     fn mutate<'a>(&self, request: &Request<'a, ReferringPod<'a>>, snapshot: &Snapshot) -> Result<Verdict, Unserved> {
         let is_new = request.operation == Operation::Create && request.sub_resource.is_empty();
-        let lacks = |pod: &&ReferringPod<'_>| is_new && !pod.metadata.is_mirror() && !pod.spec.has_pull_secrets();
+        let lacks = |pod: &&ReferringPod<'_>| {
+            is_new && pod.spec.has_containers() && !pod.metadata.is_mirror() && !pod.spec.has_pull_secrets()
+        };
         let Some(pod) = request.object.as_ref().filter(lacks) else { return Ok(Verdict::allow(reasons::NO_MATCH)) };
         let chosen = |one: &CompiledPlugin| self.group.has(one, Plugin::ServiceAccount, snapshot);
         let concerned = concerned(snapshot, &request.namespace, &request.user_info, chosen)?;
