@@ -21,10 +21,10 @@ const CANARY: &str = "apps.kruise.io/sidecarset-canary";
 const BASE: &str = "apps.kruise.io/sidecarset-base";
 const CUSTOM_VERSION: &str = "apps.kruise.io/sidecarset-custom-version";
 
-/// The custom version that the label of a set of v1alpha1 gives it, with the label's path.
+/// The custom version that a label or an annotation of a set of v1alpha1 gives it, with its path.
 pub(super) type Label = Option<(Path, String)>;
 
-/// The metadata of our set, and the custom version that a label gives.
+/// The metadata of our set, and the custom version that it gives.
 pub(super) fn convert(
     metadata: Option<&Value>,
     version: Version,
@@ -48,7 +48,8 @@ pub(super) fn convert(
                 converted.extend(kept.map(|labels| (name.clone(), labels)));
             }
             "annotations" => {
-                converted.extend(annotations(value, &path, findings).map(|annotations| (name.clone(), annotations)));
+                let kept = annotations(value, &path, version, &mut custom_version, findings);
+                converted.extend(kept.map(|annotations| (name.clone(), annotations)));
             }
             "finalizers" | "ownerReferences" => findings.note(&path, "left out: it is about OpenKruise's object"),
             "namespace" => findings.note(&path, "left out: sets are cluster-scoped"),
@@ -96,26 +97,41 @@ fn labels(
             return None;
         }
         if is_of_openkruise(key) {
-            let text =
-                if key == CUSTOM_VERSION { "left out: in v1beta1 the field spec.customVersion counts" } else { LEFT };
-            findings.note(&path, text);
+            findings.note(&path, if key == CUSTOM_VERSION { OF_V1BETA1 } else { LEFT });
             return None;
         }
         Some(key.to_owned())
     })
 }
 
+const OF_V1BETA1: &str = "left out: in v1beta1 the field spec.customVersion counts";
 const LEFT: &str = "left out: it is OpenKruise's, and Outrider does not read it";
 
-fn annotations(value: &Value, path: &Path, findings: &mut Findings) -> Option<Value> {
+fn annotations(
+    value: &Value,
+    path: &Path,
+    version: Version,
+    custom_version: &mut Label,
+    findings: &mut Findings,
+) -> Option<Value> {
     let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
     let is_canary = text(CANARY) == "true" && !text(BASE).is_empty();
-    kept(value, |key, _| {
+    kept(value, |key, value| {
         if OF_PROGRAMS.contains(&key) {
             return None;
         }
         let path = path.key(key);
         match key {
+            CUSTOM_VERSION if version == Version::V1alpha1 => {
+                // A label is before it, as where Outrider reads both of a set.
+                let text = value.as_str().filter(|text| !text.is_empty() && custom_version.is_none());
+                *custom_version = text.map(|text| (path, text.to_owned())).or_else(|| custom_version.take());
+                None
+            }
+            CUSTOM_VERSION => {
+                findings.note(&path, OF_V1BETA1);
+                None
+            }
             CANARY | BASE if is_canary => {
                 let ours = key.replacen(super::GROUP, GROUP, 1);
                 findings.note(&path, format!("written as {ours}"));

@@ -222,16 +222,21 @@ fn a_canary_is_one_here_only_if_it_is_one_there() {
 }
 
 #[test]
-fn the_custom_version_of_v1alpha1_is_a_label() {
-    let labels = json!({"metadata": {"labels": {"apps.kruise.io/sidecarset-custom-version": "v1", "team": "a"}}});
-    let alpha = converted("v1alpha1", labels.clone());
-    assert_eq!(alpha.object["spec"]["customVersion"], "v1");
-    assert_eq!(alpha.object["metadata"]["labels"], json!({"team": "a"}));
-    let beta = converted("v1beta1", labels);
-    assert_eq!(beta.object["spec"].get("customVersion"), None);
-    for converted in [alpha, beta] {
-        assert_eq!(remarked(&converted), ["metadata.labels[apps.kruise.io/sidecarset-custom-version]"]);
+fn the_custom_version_of_v1alpha1_is_a_label_or_an_annotation() {
+    const KEY: &str = "apps.kruise.io/sidecarset-custom-version";
+    for map in ["labels", "annotations"] {
+        let metadata = json!({"metadata": {map: {KEY: "v1", "team": "a"}}});
+        let alpha = converted("v1alpha1", metadata.clone());
+        assert_eq!(alpha.object["spec"]["customVersion"], "v1");
+        assert_eq!(alpha.object["metadata"][map], json!({"team": "a"}));
+        let beta = converted("v1beta1", metadata);
+        assert_eq!(beta.object["spec"].get("customVersion"), None);
+        for converted in [alpha, beta] {
+            assert_eq!(remarked(&converted), [format!("metadata.{map}[{KEY}]")]);
+        }
     }
+    let both = json!({"metadata": {"annotations": {KEY: "v1"}, "labels": {KEY: "v2"}}});
+    assert_eq!(converted("v1alpha1", both).object["spec"]["customVersion"], "v2");
 }
 
 #[test]

@@ -16,6 +16,7 @@ use crate::pod::skip::skip;
 use crate::pod::view::PodView;
 use crate::reasons;
 use crate::sidecarset::compiled::{CompiledSet, NAMESPACE_NAME_LABEL, NamespaceScope};
+use crate::sidecarset::injection::Clash;
 use crate::sidecarset::injection::{AppAddition, outdated};
 use crate::sidecarset::pin::Held;
 use crate::snapshot::{EXCLUDE_LABEL, Snapshot};
@@ -158,7 +159,7 @@ fn explained(
         }
         Outcome::Carried(reason) => (Fate::Injected, reason, carried(set, reason, &to_app)),
         Outcome::Skipped(reason, why) => (Fate::NotInjected, reason, why),
-        Outcome::Refused(clash) => (Fate::Refused, clash.reason, format!("{}: {}", clash.field, clash.text)),
+        Outcome::Refused(clash) => (Fate::Refused, clash.reason, with_field(&clash)),
     };
     SetExplanation { set: set.name.clone(), fate, why: Why { reason, text }, app_containers: to_app }
 }
@@ -275,4 +276,9 @@ fn differs(term: &Requirement, whose: &str, labels: &(impl Labels + ?Sized)) -> 
         Some(value) => format!("\"{term}\" does not match the {whose}, whose label {:?} is {value:?}", term.key()),
         None => format!("\"{term}\" does not match the {whose}, which has no label {:?}", term.key()),
     }
+}
+
+/// The text of a clash behind its field, where it is about one.
+fn with_field(clash: &Clash) -> String {
+    if clash.field.is_empty() { clash.text.clone() } else { format!("{}: {}", clash.field, clash.text) }
 }

@@ -106,7 +106,9 @@ fn form(set: &Arc<CompiledSet>, named: &RevisionRef, revision: Option<&Revision>
         .ok()
         .filter(|form| **name == *revision_name(&form.name, &form.hash))
         .map(Arc::new)
-        .ok_or_else(|| format!("ControllerRevision {name:?} has been changed: its name is not that of what it holds"))
+        .ok_or_else(|| {
+            format!("ControllerRevision {name:?} has been changed: its name does not match the hash of its content")
+        })
 }
 
 /// The set with what it injected then. All else, such as selectors and policies, is as it is now.

@@ -138,7 +138,7 @@ fn a_revision_that_is_missing_or_changed_or_of_another_set_is_a_clash_of_the_set
     for (kept, text) in [
         (vec![], "no ControllerRevision of the set has the custom version \"old\""),
         (vec![revision(&old, "another", "old")], "no ControllerRevision of the set"),
-        (vec![forged], "its name is not that of what it holds"),
+        (vec![forged], "its name does not match the hash of its content"),
     ] {
         for (policy, decision) in [("Refuse", Decision::Denied), ("Skip", Decision::Allowed)] {
             let mut more = pinned("Always", json!({}));
