@@ -9,7 +9,7 @@ use http_body_util::BodyExt;
 use hyper::body::Body;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::body_memory::{AHEAD, BodyMemory, STEP};
+use super::body_memory::{AHEAD, AwaitedClient, BodyMemory, STEP};
 
 /// A refused body is read to its end if that comes within this time, and within this many times the limit.
 const DISCARD_TIME: Duration = Duration::from_secs(5);
@@ -83,7 +83,7 @@ where
         }
         whole.extend_from_slice(data.chunk());
         since_it_went_on += data.len();
-        if since_it_went_on >= AHEAD {
+        if AwaitedClient::is_enough(since_it_went_on, whole.capacity()) {
             since_it_went_on = 0;
             awaited.goes_on();
         }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use admission::Unserved;
 use bytes::Bytes;
+use http::Version;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::sleep;
 
@@ -28,8 +29,11 @@ const SMALL: usize = 64 * 1024;
 /// One of so many parts of the memory is for small bodies alone.
 const PART_FOR_SMALL: usize = 4;
 
-/// A client is stalled if it reads nothing, or sends less than [`AHEAD`], for so long.
+/// A client is stalled if it does not read a reply to its end, or sends less than [`ENOUGH`] of what it has sent, for so long.
 const STALLED: Duration = Duration::from_secs(2);
+
+/// One of so many parts of the memory that a body holds: a client that sends less keeps it for little.
+const ENOUGH: usize = 16;
 
 /// How long a request or a connection that is ended may take to give its memory back, and how often it is looked for.
 const GIVEN_BACK: Duration = Duration::from_millis(100);
@@ -83,11 +87,16 @@ pub struct AwaitedClient {
 }
 
 impl AwaitedClient {
-    /// It has sent [`AHEAD`] bytes since it was waited for, and is waited for anew.
+    /// It has sent enough since it was waited for, and is waited for anew.
     pub fn goes_on(&self) {
         if let Some(awaited) = lock(&self.all).by_number.get_mut(&self.number) {
             awaited.since = Instant::now();
         }
+    }
+
+    /// Whether so many bytes are enough for a body that holds so many.
+    pub fn is_enough(bytes: usize, held: usize) -> bool {
+        bytes >= AHEAD.max(held / ENOUGH)
     }
 
     /// Waits until another body has got the memory of this one.
@@ -159,6 +168,10 @@ impl BodyMemory {
             self.make_room(bytes, in_all, own).await?;
             // Another body may have been quicker.
             if let Ok(taken) = self.take(bytes) {
+                // It was not its client that was waited for.
+                if let Some(own) = own {
+                    own.goes_on();
+                }
                 return Ok(taken);
             }
         }
@@ -169,9 +182,14 @@ impl BodyMemory {
     ///
     /// # Errors
     /// [`Unserved::Overloaded`] when there is no memory, and no client is stalled.
-    pub async fn reply(&self, bytes: Vec<u8>, connection: Option<&Arc<Activity>>) -> Result<Bytes, Unserved> {
-        // Less than what a connection takes anyway.
-        if bytes.len() <= AHEAD {
+    pub async fn reply(
+        &self,
+        bytes: Vec<u8>,
+        connection: Option<&Arc<Activity>>,
+        version: Version,
+    ) -> Result<Bytes, Unserved> {
+        // Less than what a connection takes anyway, where it has one reply at a time.
+        if bytes.len() <= AHEAD && version < Version::HTTP_2 {
             return Ok(bytes.into());
         }
         let memory = self.take_making_room(bytes.len(), bytes.len(), None).await?;
@@ -275,6 +293,23 @@ mod tests {
         assert!(memory.take_making_room(STEP, SMALL, None).await.is_ok());
         drop(large);
         assert!(memory.take_making_room(STEP, 2 * MIB, None).await.is_ok());
+    }
+
+    #[test]
+    fn a_large_body_has_to_come_quicker_than_a_small_one() {
+        assert!(AwaitedClient::is_enough(AHEAD, AHEAD) && !AwaitedClient::is_enough(AHEAD - 1, AHEAD));
+        assert!(AwaitedClient::is_enough(MIB / 16, MIB) && !AwaitedClient::is_enough(AHEAD, MIB));
+    }
+
+    #[tokio::test]
+    async fn replies_over_http2_take_memory_also_when_they_are_small() {
+        let memory = BodyMemory::new(STEP);
+        for (version, is_taken) in [(Version::HTTP_11, false), (Version::HTTP_2, true)] {
+            let reply = memory.reply(vec![0; 100], None, version).await.unwrap();
+            assert_eq!(memory.take(1).is_err(), is_taken, "{version:?}");
+            drop(reply);
+            assert!(memory.take(1).is_ok());
+        }
     }
 
     #[tokio::test]

@@ -143,10 +143,13 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
         let budget = budget(parts.uri.query(), self.limits.default_deadline);
         let time = Time { until: started + budget, in_all: budget };
         let outcome = match self.serve(route, &parts, body, time).await {
-            Ok(mut answered) => match self.memory.reply(answered.take_body(), connection).await {
-                Ok(bytes) => Ok((answered, bytes)),
-                Err(unserved) => Err(Refusal { unserved, uid: answered.uid().map(str::to_owned) }),
-            },
+            Ok(mut answered) => {
+                let writing = self.memory.reply(answered.take_body(), connection, parts.version);
+                match timeout_at(time.until.into(), writing).await.unwrap_or(Err(Unserved::OutOfTime)) {
+                    Ok(bytes) => Ok((answered, bytes)),
+                    Err(unserved) => Err(Refusal { unserved, uid: answered.uid().map(str::to_owned) }),
+                }
+            }
             Err(refusal) => Err(refusal),
         };
         let took = started.elapsed();

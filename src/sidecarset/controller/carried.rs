@@ -47,7 +47,14 @@ pub struct Carried {
     pub some_left_out: bool,
 }
 
-type Found = BTreeMap<String, String>;
+type Found = BTreeMap<String, FoundSet>;
+
+/// What a record says of a set.
+struct FoundSet {
+    hash: String,
+    /// A set without containers gives a pod little, or nothing that it did not have.
+    has_containers: bool,
+}
 
 /// What comes first, where a pod names more sets than it may count for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -64,16 +71,19 @@ pub enum Rank {
 /// be copied to a pod that was never injected.
 ///
 /// Annotations that are not what we or OpenKruise write are taken as if they were not there. Of more sets than a pod may count
-/// for, mandatory ones come first, then those that exist: an author of annotations may name sets that the pod does not carry.
+/// for, mandatory ones come first, then those that exist, and of these the ones with containers: an author of annotations may name sets
+/// that the pod does not carry.
 pub fn carried(records: &Records, containers: &BTreeSet<&str>, rank: impl Fn(&str) -> Rank) -> Carried {
     let mut found = Found::new();
     openkruise(records, containers, &mut found);
     // Entry by entry, as at injection: one that cannot be read does not hide the others.
     for (set, record) in entries(records.injected.as_deref()) {
         let Ok(record) = serde_json::from_str::<Record>(record.get()) else { continue };
-        let mut recorded = record.containers.iter().flatten().chain(record.init_containers.iter().flatten());
+        let mut recorded = record.containers.iter().flatten().chain(record.init_containers.iter().flatten()).peekable();
+        let has_containers = recorded.peek().is_some();
         if recorded.all(|name| containers.contains(name.as_str())) {
-            found.insert(set, record.hash.filter(|hash| hash != BY_OPENKRUISE).unwrap_or_default());
+            let hash = record.hash.filter(|hash| hash != BY_OPENKRUISE).unwrap_or_default();
+            found.insert(set, FoundSet { hash, has_containers });
         }
     }
     chosen(&found, rank)
@@ -85,9 +95,9 @@ fn entries(text: Option<&str>) -> BTreeMap<String, &RawValue> {
 
 fn chosen(found: &Found, rank: impl Fn(&str) -> Rank) -> Carried {
     let mut possible: Vec<_> = found.iter().filter(|(set, _)| set.len() <= MAX_NAME).collect();
-    possible.sort_by_cached_key(|(set, _)| rank(set));
+    possible.sort_by_cached_key(|(set, found)| (rank(set), !found.has_containers));
     let (mut kept, mut room) = (BTreeMap::new(), MAX_BYTES);
-    for (set, hash) in possible {
+    for (set, FoundSet { hash, .. }) in possible {
         let hash = if hash.len() <= MAX_HASH { hash.as_str() } else { "" };
         let Some(left) = room.checked_sub(Packed::cost(set, hash)) else { continue };
         if kept.len() == MAX_SETS {
@@ -106,7 +116,8 @@ fn openkruise(records: &Records, containers: &BTreeSet<&str>, found: &mut Found)
     for set in list.split(',').map(str::trim).filter(|set| !set.is_empty()) {
         let sidecars = hashes.get(set).map(|record| openkruise_sidecars(record.get())).unwrap_or_default();
         if sidecars.iter().all(|name| runs_under_openkruise(name, containers)) {
-            found.insert(set.to_owned(), BY_OPENKRUISE.to_owned());
+            let has_containers = !sidecars.is_empty();
+            found.insert(set.to_owned(), FoundSet { hash: BY_OPENKRUISE.to_owned(), has_containers });
         }
     }
 }
@@ -224,6 +235,16 @@ mod tests {
         let found =
             carried(&records(&[(OPENKRUISE_LIST, &others), (INJECTED_ANNOTATION, &record)]), &BTreeSet::new(), rank);
         assert!(found.sets.iter().any(|(set, _)| set == "z-must") && found.some_left_out, "{:?}", found.sets);
+    }
+
+    #[test]
+    fn of_too_many_sets_those_that_gave_the_pod_containers_are_carried() {
+        let mut record: serde_json::Map<_, _> =
+            (0..20).map(|n| (format!("a{n}"), serde_json::json!({"hash": "v1:0", "containers": []}))).collect();
+        record.insert("z".to_owned(), serde_json::json!({"hash": "v1:0", "containers": ["proxy"]}));
+        let record = serde_json::json!(record).to_string();
+        let found = carried(&records(&[(INJECTED_ANNOTATION, &record)]), &["proxy"].into(), |_| Rank::Existing);
+        assert!(found.sets.iter().any(|(set, _)| set == "z") && found.some_left_out, "{:?}", found.sets);
     }
 
     fn injected(last: &[&str], others: usize) -> String {

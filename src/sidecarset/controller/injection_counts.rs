@@ -33,8 +33,10 @@ fn is_shadowed(set: &CompiledSet, namespace: &str, pod: &PodRecord, skip: &Skip<
 /// The sets that a pod is to carry and does not.
 pub fn missing<'s>(namespace: &str, pod: &PodRecord, snapshot: &'s Snapshot) -> Vec<&'s str> {
     let skip = Skip::read(pod.skip.as_deref());
-    let lacks =
-        |set: &&Arc<CompiledSet>| pod.hash_of(&set.name).is_none() && is_due(set, namespace, pod, &skip, snapshot);
+    // Of a pod that carries more sets than are counted, one that is not counted may be carried.
+    let lacks = |set: &&Arc<CompiledSet>| {
+        !pod.some_left_out && pod.hash_of(&set.name).is_none() && is_due(set, namespace, pod, &skip, snapshot)
+    };
     selecting(namespace, pod, snapshot).into_iter().filter(lacks).map(|set| set.name.as_str()).collect()
 }
 

@@ -54,6 +54,7 @@ impl LackingIndex {
                     && reached.is_reached(&key.namespace, set, snapshot)
                     && set.selector.matches(&pod.labels)
                     && pod.hash_of(&set.name).is_none()
+                    && !pod.some_left_out
                     && is_due(set, &key.namespace, pod, &Skip::read(pod.skip.as_deref()), snapshot)
             };
             let found = Lacking {

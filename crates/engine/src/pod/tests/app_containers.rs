@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::pod::explain::{Fate, explain};
 use crate::reasons;
+use crate::sidecarset::injection::{INJECTED_ANNOTATION, RECORD_MAX_BYTES};
 use crate::testing::{Cluster, pod, review, set};
 
 /// A set without containers of its own, with these entries and a volume.
@@ -273,4 +274,28 @@ fn too_many_containers_and_too_much_are_a_named_fault() {
         let cluster = Cluster::from_objects(&[only("s", entries(value), json!({}))]);
         assert_eq!(cluster.mutate(&pod(json!({"containers": many(count)}))).reason, reason, "{count}");
     }
+}
+
+#[test]
+fn no_pod_is_refused_for_the_record_of_what_it_has_already() {
+    let entry = json!({"env": [{"name": "X", "value": "1"}]});
+    let cluster = Cluster::from_objects(&[set("s", json!({"containers": [], "appContainers": [entry]}))]);
+    let mut created = app(json!([{"name": "X", "value": "1"}]), Value::Null);
+    created["metadata"]["annotations"] = json!({"a": "x".repeat(256 * 1024 - 40)});
+    assert_eq!(cluster.mutate(&created).decision, Decision::Allowed);
+    assert_eq!(cluster.validate(&created).decision, Decision::Allowed);
+}
+
+#[test]
+fn sets_that_have_nothing_to_add_are_recorded_up_to_what_is_read_of_a_record() {
+    let of = |n: usize| {
+        let entry = json!({"env": [{"name": "X", "value": "1"}]});
+        set(&format!("s{n:04}"), json!({"containers": [], "appContainers": [entry]}))
+    };
+    let cluster = Cluster::from_objects(&(0..600).map(of).collect::<Vec<_>>());
+    let made = cluster.mutate(&app(json!([{"name": "X", "value": "1"}]), Value::Null));
+    let record = made.pod["metadata"]["annotations"][INJECTED_ANNOTATION].as_str().unwrap().len();
+    assert!((RECORD_MAX_BYTES - 200..=RECORD_MAX_BYTES).contains(&record), "{record}");
+    assert_eq!(cluster.mutate(&made.pod).patch, None);
+    assert_eq!(cluster.validate(&made.pod).decision, Decision::Allowed);
 }

@@ -114,6 +114,18 @@ fn what_is_asked_of_a_hot_upgrade_container_is_for_both_of_its_pair() {
     }
 }
 
+#[test]
+fn no_pod_lets_both_containers_of_a_pair_wait() {
+    let upgrade = json!({"upgradeType": "HotUpgrade", "hotUpgradeEmptyImage": "h:empty"});
+    let reply = cluster(json!({
+        "containers": [{"name": "h", "image": "h:1", "upgradeStrategy": upgrade}],
+        "podOverrides": {"containerNames": ["h"]},
+    }))
+    .mutate(&asking(r#"{"h":{"image":"h:empty"}}"#));
+    assert_eq!((reply.decision, reply.reason), (Decision::Denied, reasons::OVERRIDE_CLASH));
+    assert!(reply.message.contains("neither container of the pair would work"), "{}", reply.message);
+}
+
 /// It is no warning that nothing is changed: the pod is refused.
 #[test]
 fn an_annotation_that_cannot_be_read_is_reported_once() {

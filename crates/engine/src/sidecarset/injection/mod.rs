@@ -28,6 +28,7 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use admission::Reason;
+use admission::format::metadata::ANNOTATIONS_MAX_BYTES;
 
 use self::annotations::Annotations;
 use self::fit::Sources;
@@ -250,8 +251,17 @@ impl<'p, 's> Injection<'p, 's> {
             // OpenKruise's record speaks for it.
             Presence::OpenKruise if missing.is_empty() => None,
             // Although nothing of the set comes, the pod has all that it gives: without a record it would count as one that lacks it.
+            _ if missing.is_empty() && !self.has_room_for_record(set) => None,
             _ => Some(Cow::Borrowed(set.entry.as_str())).filter(|entry| !self.carried.says(&set.name, entry)),
         }
+    }
+
+    /// Whether the set's entry fits into a record that is still read as a whole. No pod is refused for the record of what it has already.
+    fn has_room_for_record(&self, set: &CompiledSet) -> bool {
+        let entry = Carried::entry_bytes(&set.name, &set.entry);
+        let record = self.record_bytes - self.bytes_of_record(&set.name) + entry + 1;
+        let others = self.theirs.annotation_bytes() + self.annotations.growth() + INJECTED_ANNOTATION.len();
+        record <= RECORD_MAX_BYTES && others + record <= ANNOTATIONS_MAX_BYTES
     }
 
     /// What the pod lacks of a set.

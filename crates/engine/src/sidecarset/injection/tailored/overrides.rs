@@ -105,7 +105,13 @@ impl<'p> Asked<'p> {
         if let (true, Value::Object(fields)) = (named != piece.name && piece.name.ends_with("-2"), &mut asked) {
             fields.remove("image");
         }
-        overrides.apply(named, &asked, object).map_err(|fault| clash(&fault))
+        overrides.apply(named, &asked, object).map_err(|fault| clash(&fault))?;
+        let waits = set.pairs.iter().find(|pair| *pair.name == *named);
+        if asked.get("image").is_some_and(|image| waits.is_some_and(|pair| *image == *pair.empty_image)) {
+            let why = "neither container of the pair would work: it is the image of the one that waits".to_owned();
+            return Err(clash(&NotAllowed { field: "image".to_owned(), why }));
+        }
+        Ok(())
     }
 
     /// Warnings about containers that no set has: the author of a misspelled name believes that it is changed.
