@@ -31,9 +31,15 @@ pub(super) fn convert(
     findings: &mut Findings,
 ) -> (Map<String, Value>, Label) {
     let path = Path::new("metadata");
-    let (mut converted, mut custom_version) = (Map::new(), None);
+    let mut converted = Map::new();
     let empty = Map::new();
     let fields = metadata.and_then(Value::as_object).unwrap_or(&empty);
+    // A label is before an annotation, as where Outrider reads both of a set.
+    let custom_version =
+        ["labels", "annotations"].into_iter().filter(|_| version == Version::V1alpha1).find_map(|map| {
+            let text = fields.get(map)?.get(CUSTOM_VERSION)?.as_str().filter(|text| !text.is_empty())?;
+            Some((path.child(map).key(CUSTOM_VERSION), text.to_owned()))
+        });
     if fields.get("name").and_then(Value::as_str).is_none_or(str::is_empty) {
         let detail =
             "the name is how Outrider recognises pods that OpenKruise injected; use the set's name in the cluster";
@@ -44,11 +50,10 @@ pub(super) fn convert(
         match name.as_str() {
             "name" => drop(converted.insert(name.clone(), value.clone())),
             "labels" => {
-                let kept = labels(value, &path, version, &mut custom_version, findings);
-                converted.extend(kept.map(|labels| (name.clone(), labels)));
+                converted.extend(labels(value, &path, version, findings).map(|labels| (name.clone(), labels)));
             }
             "annotations" => {
-                let kept = annotations(value, &path, version, &mut custom_version, findings);
+                let kept = annotations(value, &path, version, findings);
                 converted.extend(kept.map(|annotations| (name.clone(), annotations)));
             }
             "finalizers" | "ownerReferences" => findings.note(&path, "left out: it is about OpenKruise's object"),
@@ -81,57 +86,34 @@ fn is_of_openkruise(key: &str) -> bool {
     domain == "kruise.io" || domain.ends_with(".kruise.io")
 }
 
-fn labels(
-    value: &Value,
-    path: &Path,
-    version: Version,
-    custom_version: &mut Label,
-    findings: &mut Findings,
-) -> Option<Value> {
-    kept(value, |key, value| {
-        let path = path.key(key);
-        if key == CUSTOM_VERSION && version == Version::V1alpha1 {
-            if let Some(text) = value.as_str().filter(|text| !text.is_empty()) {
-                *custom_version = Some((path, text.to_owned()));
-            }
-            return None;
-        }
+/// Notes that a key of `OpenKruise` is left out, but for the custom version where that becomes a field.
+fn leave_out(key: &str, path: &Path, version: Version, findings: &mut Findings) {
+    match (key, version) {
+        (CUSTOM_VERSION, Version::V1alpha1) => {}
+        (CUSTOM_VERSION, _) => findings.note(path, "left out: in v1beta1 the field spec.customVersion counts"),
+        _ => findings.note(path, "left out: it is OpenKruise's, and Outrider does not read it"),
+    }
+}
+
+fn labels(value: &Value, path: &Path, version: Version, findings: &mut Findings) -> Option<Value> {
+    kept(value, |key, _| {
         if is_of_openkruise(key) {
-            findings.note(&path, if key == CUSTOM_VERSION { OF_V1BETA1 } else { LEFT });
+            leave_out(key, &path.key(key), version, findings);
             return None;
         }
         Some(key.to_owned())
     })
 }
 
-const OF_V1BETA1: &str = "left out: in v1beta1 the field spec.customVersion counts";
-const LEFT: &str = "left out: it is OpenKruise's, and Outrider does not read it";
-
-fn annotations(
-    value: &Value,
-    path: &Path,
-    version: Version,
-    custom_version: &mut Label,
-    findings: &mut Findings,
-) -> Option<Value> {
+fn annotations(value: &Value, path: &Path, version: Version, findings: &mut Findings) -> Option<Value> {
     let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
     let is_canary = text(CANARY) == "true" && !text(BASE).is_empty();
-    kept(value, |key, value| {
+    kept(value, |key, _| {
         if OF_PROGRAMS.contains(&key) {
             return None;
         }
         let path = path.key(key);
         match key {
-            CUSTOM_VERSION if version == Version::V1alpha1 => {
-                // A label is before it, as where Outrider reads both of a set.
-                let text = value.as_str().filter(|text| !text.is_empty() && custom_version.is_none());
-                *custom_version = text.map(|text| (path, text.to_owned())).or_else(|| custom_version.take());
-                None
-            }
-            CUSTOM_VERSION => {
-                findings.note(&path, OF_V1BETA1);
-                None
-            }
             CANARY | BASE if is_canary => {
                 let ours = key.replacen(super::GROUP, GROUP, 1);
                 findings.note(&path, format!("written as {ours}"));
@@ -144,7 +126,7 @@ fn annotations(
                 None
             }
             _ if is_of_openkruise(key) => {
-                findings.note(&path, LEFT);
+                leave_out(key, &path, version, findings);
                 None
             }
             _ => Some(key.to_owned()),

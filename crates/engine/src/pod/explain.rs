@@ -16,8 +16,7 @@ use crate::pod::skip::skip;
 use crate::pod::view::PodView;
 use crate::reasons;
 use crate::sidecarset::compiled::{CompiledSet, NAMESPACE_NAME_LABEL, NamespaceScope};
-use crate::sidecarset::injection::Clash;
-use crate::sidecarset::injection::{AppAddition, outdated};
+use crate::sidecarset::injection::{AppAddition, Clash, outdated};
 use crate::sidecarset::pin::Held;
 use crate::snapshot::{EXCLUDE_LABEL, Snapshot};
 
