@@ -7,9 +7,12 @@ use engine::pod::select::{Hold, Reach, Skip, gives_way, holds_back, reaches};
 use engine::sidecarset::compiled::{CompiledSet, JobPods};
 use engine::snapshot::Snapshot;
 
-/// Whether a pod that the set selects would carry it if it were created now, or would be refused.
-pub fn is_due(set: &CompiledSet, namespace: &str, pod: &PodRecord, skip: &Skip<'_>, snapshot: &Snapshot) -> bool {
-    !leaves_out(set, pod)
+/// Whether a pod that the set selects lacks it, and would carry it if it were created now, or would be refused. Of a pod that carries
+/// more sets than are counted, one that is not counted may be carried.
+pub fn lacks(set: &CompiledSet, namespace: &str, pod: &PodRecord, skip: &Skip<'_>, snapshot: &Snapshot) -> bool {
+    pod.hash_of(&set.name).is_none()
+        && !pod.some_left_out
+        && !leaves_out(set, pod)
         && matches!(holds_back(set, pod.platform, skip), None | Some(Hold::Unbound))
         && !is_shadowed(set, namespace, pod, skip, snapshot)
 }
@@ -33,11 +36,8 @@ fn is_shadowed(set: &CompiledSet, namespace: &str, pod: &PodRecord, skip: &Skip<
 /// The sets that a pod is to carry and does not.
 pub fn missing<'s>(namespace: &str, pod: &PodRecord, snapshot: &'s Snapshot) -> Vec<&'s str> {
     let skip = Skip::read(pod.skip.as_deref());
-    // Of a pod that carries more sets than are counted, one that is not counted may be carried.
-    let lacks = |set: &&Arc<CompiledSet>| {
-        !pod.some_left_out && pod.hash_of(&set.name).is_none() && is_due(set, namespace, pod, &skip, snapshot)
-    };
-    selecting(namespace, pod, snapshot).into_iter().filter(lacks).map(|set| set.name.as_str()).collect()
+    let lacking = selecting(namespace, pod, snapshot).into_iter();
+    lacking.filter(|set| lacks(set, namespace, pod, &skip, snapshot)).map(|set| set.name.as_str()).collect()
 }
 
 /// The sets that select a pod: none where no pod is touched, and none for a pod that has finished.
@@ -86,7 +86,7 @@ impl InjectionCounts {
         match pod.carried.iter().find(|(name, _)| *name == set.name) {
             Some((_, hash)) if hash == set.hash => &mut self.updated,
             Some(_) => &mut self.outdated,
-            None if is_due(set, namespace, pod, skip, snapshot) => &mut self.missing,
+            None if lacks(set, namespace, pod, skip, snapshot) => &mut self.missing,
             None => &mut self.exempt,
         }
     }
@@ -171,6 +171,8 @@ pub(super) mod tests {
             pod.annotations.get_or_insert_default().skip = Some(skip.into());
             pod
         };
+        let more: Vec<String> = (0..20).map(|n| format!("b{n}")).collect();
+        let more: Vec<(&str, &str)> = more.iter().map(|name| (name.as_str(), "v1:0")).collect();
         let no_jobs = json!({"jobPods": "Skip"});
         let ending = || {
             let mut pod = pod("p", "web", &[], true);
@@ -193,6 +195,7 @@ pub(super) mod tests {
             ("on Windows", &open, windows, EXEMPT),
             ("perhaps on Windows, for a must there", &windows_must, pod("p", "web", &[], true), MISSING),
             ("perhaps on Windows, for another set there", &windows_set, pod("p", "web", &[], true), EXEMPT),
+            ("more others than are counted", &open, pod("p", "web", &more, true), EXEMPT),
             ("not selected", &open, pod("p", "other", &[], true), NONE),
             ("to end", &open, ending(), MISSING),
             ("to end, for a set that leaves such pods out", &no_jobs, ending(), EXEMPT),

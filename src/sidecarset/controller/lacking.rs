@@ -8,7 +8,7 @@ use engine::sidecarset::compiled::CompiledSet;
 use engine::snapshot::namespace::Namespaces;
 use engine::snapshot::{Exclusion, Snapshot};
 
-use crate::sidecarset::controller::injection_counts::{is_due, missing};
+use crate::sidecarset::controller::injection_counts::{lacks, missing};
 use crate::sidecarset::controller::pods::PodKey;
 use crate::sidecarset::controller::record::PodRecord;
 
@@ -49,20 +49,18 @@ impl LackingIndex {
         let known = self.by_set.get(set.name.as_str()).is_some_and(|known| known.is_of(set, snapshot));
         if !known {
             let mut reached = ReachedNamespace::default();
-            let lacks = |(key, pod): &(&PodKey, &Arc<PodRecord>)| {
+            let is_lacking = |(key, pod): &(&PodKey, &Arc<PodRecord>)| {
                 pod.active
                     && reached.is_reached(&key.namespace, set, snapshot)
                     && set.selector.matches(&pod.labels)
-                    && pod.hash_of(&set.name).is_none()
-                    && !pod.some_left_out
-                    && is_due(set, &key.namespace, pod, &Skip::read(pod.skip.as_deref()), snapshot)
+                    && lacks(set, &key.namespace, pod, &Skip::read(pod.skip.as_deref()), snapshot)
             };
             let found = Lacking {
                 set: Arc::downgrade(set),
                 canaries: snapshot.sets.canaries_of(set).map(Arc::downgrade).collect(),
                 namespaces: Arc::downgrade(&snapshot.namespaces),
                 exclusion: Arc::downgrade(&snapshot.exclusion),
-                pods: pods.filter(lacks).map(|(key, _)| key.clone()).collect(),
+                pods: pods.filter(is_lacking).map(|(key, _)| key.clone()).collect(),
             };
             self.by_set.insert(set.name.as_str().into(), found);
         }
