@@ -18,7 +18,7 @@ use crate::sidecarset::compiled::{CompiledSet, Piece};
 use crate::sidecarset::injection::annotations::growth;
 use crate::sidecarset::injection::clash::shortened;
 use crate::sidecarset::injection::theirs::Theirs;
-use crate::sidecarset::injection::{Carried, Clash, INJECTED_ANNOTATION, Injection, Missing};
+use crate::sidecarset::injection::{Clash, Injection, Missing};
 
 /// The API server's default of `terminationGracePeriodSeconds`.
 const DEFAULT_GRACE_SECONDS: i64 = 30;
@@ -155,11 +155,8 @@ fn check_annotations<'s>(
     if new.is_none() && growth == 0 {
         return Ok(());
     }
-    let before = injection.bytes_of_record(&set.name);
-    let after = new.map_or(before, |new| Carried::entry_bytes(&set.name, &new));
-    let record = injection.record_bytes - before + after + 1;
-    let others = injection.theirs.annotation_bytes() + injection.annotations.growth() + growth;
-    if others + INJECTED_ANNOTATION.len() + record > ANNOTATIONS_MAX_BYTES {
+    let record = new.map_or(injection.record_bytes + 1, |new| injection.record_bytes_with(&set.name, &new));
+    if injection.annotation_bytes_with(record) + growth > ANNOTATIONS_MAX_BYTES {
         let text = format!(
             "with the record of the set, and with what it gives, its annotations exceed {ANNOTATIONS_MAX_BYTES} bytes"
         );

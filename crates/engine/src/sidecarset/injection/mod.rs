@@ -258,10 +258,18 @@ impl<'p, 's> Injection<'p, 's> {
 
     /// Whether the set's entry fits into a record that is still read as a whole. No pod is refused for the record of what it has already.
     fn has_room_for_record(&self, set: &CompiledSet) -> bool {
-        let entry = Carried::entry_bytes(&set.name, &set.entry);
-        let record = self.record_bytes - self.bytes_of_record(&set.name) + entry + 1;
-        let others = self.theirs.annotation_bytes() + self.annotations.growth() + INJECTED_ANNOTATION.len();
-        record <= RECORD_MAX_BYTES && others + record <= ANNOTATIONS_MAX_BYTES
+        let record = self.record_bytes_with(&set.name, &set.entry);
+        record <= RECORD_MAX_BYTES && self.annotation_bytes_with(record) <= ANNOTATIONS_MAX_BYTES
+    }
+
+    /// Bytes that the record takes with that entry of a set, its other brace included.
+    fn record_bytes_with(&self, set: &str, entry: &str) -> usize {
+        self.record_bytes - self.bytes_of_record(set) + Carried::entry_bytes(set, entry) + 1
+    }
+
+    /// Bytes that all annotations take, those that sets give among them, with a record of so many.
+    fn annotation_bytes_with(&self, record: usize) -> usize {
+        self.theirs.annotation_bytes() + self.annotations.growth() + INJECTED_ANNOTATION.len() + record
     }
 
     /// What the pod lacks of a set.

@@ -126,9 +126,7 @@ impl Injection<'_, '_> {
     /// Bytes that annotations may take beside the record and those that sets give.
     fn room_for_annotations(&self) -> usize {
         // The other brace of the record counts too.
-        let record = INJECTED_ANNOTATION.len() + self.record_bytes + 1;
-        let taken = self.theirs.annotation_bytes() + self.annotations.growth() + record;
-        ANNOTATIONS_MAX_BYTES.saturating_sub(taken)
+        ANNOTATIONS_MAX_BYTES.saturating_sub(self.annotation_bytes_with(self.record_bytes + 1))
     }
 
     /// The annotation's new value: the records of other sets as they were, those of the added sets anew.

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use crate::pod::view::Metadata;
 use crate::sidecarset::api::RawObject;
 use crate::sidecarset::compiled::{CompiledSet, Piece};
-use crate::sidecarset::hot_upgrade::pair_of;
+use crate::sidecarset::hot_upgrade::{names, pair_of};
 use crate::sidecarset::injection::Clash;
 use crate::sidecarset::injection::clash::shortened;
 use crate::sidecarset::overrides::{NotAllowed, OVERRIDES_ANNOTATION};
@@ -84,6 +84,7 @@ impl<'p> Asked<'p> {
     /// # Errors
     /// [`Clash`] with the field that the pod may not change.
     pub(super) fn apply(&self, set: &CompiledSet, piece: &Piece, object: &mut RawObject) -> Result<(), Clash> {
+        let pair = pair_of(&set.pairs, &piece.name);
         let named = name_in_set(set, piece);
         let clash = |fault: &NotAllowed| Clash::overriding(set, named, &shortened(&fault.field), &fault.why);
         if self.is_unreadable {
@@ -91,7 +92,7 @@ impl<'p> Asked<'p> {
                 "the annotation must be JSON, a map from names of containers to what is another in this pod".to_owned();
             return Err(clash(&NotAllowed { field: String::new(), why }));
         }
-        if named != piece.name && self.by_container.contains_key(piece.name.as_str()) {
+        if pair.is_some() && self.by_container.contains_key(piece.name.as_str()) {
             let why = format!("it is one of the two of {named:?} (HotUpgrade), which change together: name {named:?}");
             return Err(Clash::overriding(set, &piece.name, "", &why));
         }
@@ -102,12 +103,12 @@ impl<'p> Asked<'p> {
         };
         let mut asked: Value = serde_json::from_str(raw.get()).unwrap_or_default();
         // The image is that of the one that works, in a new pod the first. The other waits with one that does nothing.
-        if let (true, Value::Object(fields)) = (named != piece.name && piece.name.ends_with("-2"), &mut asked) {
+        if let (true, Value::Object(fields)) = (pair.is_some_and(|pair| names(&pair.name)[1] == piece.name), &mut asked)
+        {
             fields.remove("image");
         }
         overrides.apply(named, &asked, object).map_err(|fault| clash(&fault))?;
-        let waits = set.pairs.iter().find(|pair| *pair.name == *named);
-        if asked.get("image").is_some_and(|image| waits.is_some_and(|pair| *image == *pair.empty_image)) {
+        if asked.get("image").is_some_and(|image| pair.is_some_and(|pair| *image == *pair.empty_image)) {
             let why = "neither container of the pair would work: it is the image of the one that waits".to_owned();
             return Err(clash(&NotAllowed { field: "image".to_owned(), why }));
         }
