@@ -199,9 +199,11 @@ fn a_pod_without_a_controller_is_not_evicted_and_says_so() {
     eventually("the others are new", || counts(&cluster, "web") == [3, 2, 3, 2]);
     eventually("only new pods are missing", || progressing(&cluster) == reason("False", "NewPodsOnly"));
     assert_eq!((evictions(&cluster), uid()), (2, before));
-    let said = said_of(&get(&cluster, &["pod", "bare", "-n", "default"]));
-    assert!(said.contains("not evicted: it has no controller, which would create another; "), "{said}");
-    assert!(said.contains("differs in env"), "{said}");
+    eventually("the pod names both", || {
+        let said = said_of(&get(&cluster, &["pod", "bare", "-n", "default"]));
+        said.contains("not evicted: it has no controller, which would create another; ")
+            && said.contains("differs in env")
+    });
     let degraded = condition(&status(&cluster, "web"), "Degraded");
     assert_eq!(degraded, reason("True", "NotUpdatableInPlace"));
     outrider.end();

@@ -345,11 +345,15 @@ fn what_stands_in_the_way_of_a_rollout_stops_it_and_is_said() {
     kubelet.until("web", "none can be changed", || {
         condition(&status(&cluster, "web"), "Degraded") == ("True".to_owned(), "NotUpdatableInPlace".to_owned())
     });
-    let pod = &pods(&cluster, "web")[0];
-    let conditions = pod["status"]["conditions"].as_array().unwrap();
-    let upgradable = conditions.iter().find(|it| it["type"] == "outrider.dev/SidecarSetUpgradable").unwrap();
-    assert_eq!(upgradable["status"], "False");
-    assert!(upgradable["message"].as_str().unwrap().contains("differs in env"), "{upgradable}");
+    // Written apart from the status of the set, in a request for each pod.
+    kubelet.until("web", "each pod names what differs", || {
+        pods(&cluster, "web").iter().all(|pod| {
+            let conditions = pod["status"]["conditions"].as_array().unwrap();
+            let upgradable = conditions.iter().find(|it| it["type"] == "outrider.dev/SidecarSetUpgradable");
+            upgradable
+                .is_some_and(|it| it["status"] == "False" && it["message"].as_str().unwrap().contains("differs in env"))
+        })
+    });
     assert_eq!(counts(&cluster, "web"), [3, 0, 3, 0]);
 
     assert_eq!(outrider.forbidden(), Vec::<String>::new());
