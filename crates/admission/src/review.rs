@@ -19,7 +19,7 @@ mod text;
 
 pub use error::ParseError;
 use error::blame;
-pub(crate) use error::{NAME_MAX_BYTES, found, unreadable, without_position};
+pub(crate) use error::{NAME_MAX_BYTES, found, unreadable, utf8, without_position};
 pub use groups::Groups;
 pub use text::{Text, null_as_default};
 
@@ -192,7 +192,7 @@ pub struct Request<'a, O = &'a RawValue> {
     /// `CreateOptions`, `UpdateOptions`, … as sent.
     #[serde(borrow, default)]
     pub options: Option<&'a RawValue>,
-    /// The text that the request was read from; empty where it was read from none, or from one that is not UTF-8.
+    /// The text that the request was read from; empty where it was read from none.
     ///
     /// An object that borrows from it can find in it what its type leaves out.
     #[serde(skip)]
@@ -323,20 +323,12 @@ impl<'a, O: Deserialize<'a>> Review<'a, O> {
     /// # Errors
     /// [`ParseError::Unreadable`] when the body is not a review; [`ParseError::Object`] when only the object is at fault.
     pub fn parse(body: &'a [u8]) -> Result<Self, ParseError> {
-        // Looking at the encoding once is cheaper than at each text. Where it is broken, the decoder knows whether that matters.
-        let text = std::str::from_utf8(body);
-        let envelope = match text {
-            Ok(text) => serde_json::from_str::<Envelope<'a, O>>(text),
-            Err(_) => serde_json::from_slice(body),
-        };
-        match envelope {
-            Ok(envelope) => {
-                let mut review = Self::from_envelope(envelope).map_err(ParseError::Unreadable)?;
-                review.request.body = text.unwrap_or_default();
-                Ok(review)
-            }
-            Err(error) => Err(blame::<O>(body, &error)),
-        }
+        // Checking the encoding once is cheaper than at each text, and what reads the whole body later reads the same.
+        let text = utf8(body, "an AdmissionReview").map_err(ParseError::Unreadable)?;
+        let envelope = serde_json::from_str::<Envelope<'a, O>>(text).map_err(|error| blame::<O>(text, &error))?;
+        let mut review = Self::from_envelope(envelope).map_err(ParseError::Unreadable)?;
+        review.request.body = text;
+        Ok(review)
     }
 
     /// As [`Self::parse`], in two passes: what is not within `limit` is not decoded.

@@ -9,7 +9,7 @@ use crate::deadline::Deadline;
 use crate::patch::quoted;
 use crate::raw;
 use crate::registry::Registry;
-use crate::review::{NAME_MAX_BYTES, Text, found, unreadable};
+use crate::review::{NAME_MAX_BYTES, Text, found, unreadable, utf8};
 use crate::unserved::Unserved;
 
 /// Bytes of a failure's message. Types say what they found in an object, and that may be all of it.
@@ -43,12 +43,9 @@ crate::only_objects!(ConversionReview<'a>, ConversionRequest<'a>);
 impl<'a> ConversionReview<'a> {
     /// The version that asked, and what for.
     fn parse(body: &'a [u8]) -> Result<(Text<'a>, ConversionRequest<'a>), String> {
-        let review = match std::str::from_utf8(body) {
-            Ok(text) => serde_json::from_str(text),
-            Err(_) => serde_json::from_slice(body),
-        };
+        let text = utf8(body, "a ConversionReview")?;
         let Self { kind, api_version, request } =
-            review.map_err(|error| unreadable(body, &error, "a ConversionReview"))?;
+            serde_json::from_str(text).map_err(|error| unreadable(text, &error, "a ConversionReview"))?;
         if kind.as_str() != "ConversionReview" {
             return Err(format!("kind is {}, expected \"ConversionReview\"", found(&kind)));
         }

@@ -37,8 +37,8 @@ pub enum ParseError {
 }
 
 /// Distinguishes an unreadable body from a readable review whose object is wrong, by reading it again with raw objects.
-pub(super) fn blame<'a, O: Deserialize<'a>>(body: &'a [u8], error: &serde_json::Error) -> ParseError {
-    match serde_json::from_slice::<Envelope<'a, &'a RawValue>>(body).map(Review::from_envelope) {
+pub(super) fn blame<'a, O: Deserialize<'a>>(body: &'a str, error: &serde_json::Error) -> ParseError {
+    match serde_json::from_str::<Envelope<'a, &'a RawValue>>(body).map(Review::from_envelope) {
         Ok(Ok(Review { version, request, .. })) => {
             let fault = |field, raw: Option<&'a RawValue>| {
                 let error = serde_json::from_str::<O>(raw?.get()).err()?;
@@ -62,11 +62,20 @@ pub(crate) fn found(word: &Text<'_>) -> String {
 /// As much of a name from a review as is said again: the longest that a name can be.
 pub(crate) const NAME_MAX_BYTES: usize = 253;
 
+/// The text of a body.
+///
+/// # Errors
+/// What was found where, when it is not UTF-8, as JSON must be (RFC 8259, section 8.1).
+pub(crate) fn utf8<'a>(body: &'a [u8], expected: &str) -> Result<&'a str, String> {
+    std::str::from_utf8(body)
+        .map_err(|error| format!("byte {} of it is not UTF-8, expected {expected} in JSON", error.valid_up_to() + 1))
+}
+
 /// What is wrong with a body that is not `expected`, for a user who sent it by hand.
-pub(crate) fn unreadable(body: &[u8], error: &serde_json::Error, expected: &str) -> String {
+pub(crate) fn unreadable(body: &str, error: &serde_json::Error, expected: &str) -> String {
     if body.trim_ascii().is_empty() {
         format!("it is empty, expected {expected} in JSON")
-    } else if error.is_data() && body.trim_ascii_start().starts_with(b"[") {
+    } else if error.is_data() && body.trim_ascii_start().starts_with('[') {
         // serde reads a list as the fields of a struct in their order, and complains of what does not fit.
         format!("it is a list, expected {expected}")
     } else if error.is_data() {

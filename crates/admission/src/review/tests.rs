@@ -198,7 +198,15 @@ fn what_is_not_a_review_is_unreadable_and_says_what_was_found() {
         let message = unreadable(body);
         assert!(message.starts_with(expected), "{body}: {message}");
     }
-    assert!(Review::<Value>::parse(b"{\"kind\":\"\xff\"}").is_err());
+}
+
+#[test]
+fn a_body_that_is_not_utf8_is_unreadable_also_where_nothing_is_read_of_it() {
+    let mut body = with_request(&json!({"uid": "u", "operation": "CREATE", "options": {"a": "?"}})).into_bytes();
+    let place = body.iter().position(|byte| *byte == b'?').unwrap();
+    body[place] = 0xff;
+    let Err(ParseError::Unreadable(message)) = Review::<Value>::parse(&body) else { panic!("it is read") };
+    assert_eq!(message, format!("byte {} of it is not UTF-8, expected an AdmissionReview in JSON", place + 1));
 }
 
 #[derive(Debug, Deserialize)]

@@ -104,9 +104,7 @@ fn busy<'s>(
 /// The whole pod as it came, or why it cannot be decoded.
 fn whole(request: &PodRequest<'_>) -> Result<Value, Box<(Reason, Denial)>> {
     let undecodable = |message: String| Box::new((Reason::UNDECODABLE, Denial::bad_request(message)));
-    // A body that is not UTF-8 as a whole is kept nowhere.
-    let review = Review::<&RawValue>::parse(request.body.as_bytes())
-        .map_err(|_| undecodable("the review is not UTF-8 as a whole".to_owned()))?;
+    let review = Review::<&RawValue>::parse(request.body.as_bytes()).map_err(|error| undecodable(error.to_string()))?;
     let raw = review.request.object.map_or("null", RawValue::get);
     if let Some(Err(message)) = review.request.object.map(|object| ObjectLimit::STORABLE.check(object)) {
         return Err(Box::new((Reason::TOO_LARGE, Denial::too_large(message))));
