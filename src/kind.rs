@@ -36,25 +36,8 @@ pub enum Editors {
     Named,
 }
 
-/// A collection of objects that decisions or the controller of a kind read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Watched {
-    /// API group, empty for the core group.
-    pub group: &'static str,
-    /// Resource: the plural in URLs.
-    pub plural: &'static str,
-    /// Who reads it.
-    pub reader: Reader,
-}
-
-/// Who reads a collection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reader {
-    /// Decisions: every replica watches it, and is ready once it was read.
-    Decisions,
-    /// The controller: the leader alone watches it.
-    Controller,
-}
+/// A resource: its API group, empty for the core group, and its plural in URLs.
+pub type GroupPlural = (&'static str, &'static str);
 
 /// A kind: from this are made the router, the manifests, the parts of the chart, and the manager.
 #[derive(Debug)]
@@ -78,10 +61,11 @@ pub struct Kind {
     pub demands: fn(&Snapshot) -> Vec<Demand>,
     /// The controller, if the kind has one.
     pub controller: Option<Start>,
-    /// What is watched for the kind, beside `keeps`. `rules` allow it.
-    pub watches: &'static [Watched],
-    /// Group and resource of the objects that its controller keeps by server-side apply. That it may watch and apply them follows.
-    pub keeps: &'static [(&'static str, &'static str)],
+    /// What every replica watches for decisions, some of it only while an accepted object reads it. What the leader's controller watches
+    /// in addition is said where it begins to: a test compares both with `rules`.
+    pub watches: &'static [GroupPlural],
+    /// The objects that its controller keeps by server-side apply. That it may watch and apply them follows.
+    pub keeps: &'static [GroupPlural],
     /// Who may edit its objects.
     pub editors: Editors,
     /// Its files in `config/samples`.

@@ -6,7 +6,7 @@ pub mod crd;
 use admission::Registry;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
-use crate::kind::{Family, Kind, Reader, Watched};
+use crate::kind::{Family, Kind};
 use crate::permissions::{READ, rule};
 use engine::limitrange::api::{GROUP, PLURAL};
 use engine::limitrange::endpoints;
@@ -19,10 +19,7 @@ pub const CLUSTER_LIMIT_RANGE: Kind = Kind {
     webhooks,
     demands: endpoints::demands,
     controller: Some(controller::start),
-    watches: &[
-        Watched { group: GROUP, plural: PLURAL, reader: Reader::Decisions },
-        Watched { group: "", plural: "namespaces", reader: Reader::Decisions },
-    ],
+    watches: &[(GROUP, PLURAL), ("", "namespaces")],
     samples: &["policy_v1alpha1_clusterlimitrange.yaml"],
     ..Kind::new(controller::NAME, Family::Product, |_| crd::cluster_limit_range())
 };

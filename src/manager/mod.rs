@@ -39,7 +39,6 @@ use tokio_util::task::TaskTracker;
 
 use crate::certs::Resolver;
 use crate::image_policy::ImageBackends;
-use crate::kind::{Reader, Watched};
 use crate::kinds::Kinds;
 use crate::manager::background::Background;
 use crate::manager::certificates::Supply;
@@ -228,9 +227,8 @@ async fn open_gates(model: ReadModel, gates: ModelGates) {
 
 /// The watches of what decisions about these kinds read, each once.
 fn read_by_decisions<'w>(kinds: &Kinds, model: &'w ReadModel) -> impl Iterator<Item = (&'static str, &'w Model)> {
-    let read: Vec<&Watched> =
-        kinds.iter().flat_map(|kind| kind.watches).filter(|watched| watched.reader == Reader::Decisions).collect();
-    model.models().into_iter().filter(move |(plural, _)| read.iter().any(|watched| watched.plural == *plural))
+    let read: Vec<&str> = kinds.iter().flat_map(|kind| kind.watches).map(|(_, plural)| *plural).collect();
+    model.models().into_iter().filter(move |(plural, _)| read.contains(plural))
 }
 
 /// Reports the generation of the snapshot, and when the API server last confirmed it.

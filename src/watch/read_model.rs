@@ -186,7 +186,8 @@ impl ReadModel {
         self.generation.subscribe()
     }
 
-    fn publish(&self, builder: &mut SnapshotBuilder) {
+    /// Replaces the snapshot by what the builder has.
+    pub(crate) fn publish(&self, builder: &mut SnapshotBuilder) {
         builder.publish(&self.snapshot);
         self.generation.send_replace(self.snapshot.load().generation);
     }
