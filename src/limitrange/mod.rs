@@ -8,6 +8,7 @@ use k8s_openapi::api::rbac::v1::PolicyRule;
 
 use crate::kind::{Family, Kind};
 use crate::permissions::{READ, rule};
+use crate::plugins::diagnosis::diagnosis;
 use engine::limitrange::api::{GROUP, PLURAL};
 use engine::limitrange::endpoints;
 use engine::limitrange::validation::{ClusterLimitRangeValidation, RULE};
@@ -21,6 +22,8 @@ pub const CLUSTER_LIMIT_RANGE: Kind = Kind {
     controller: Some(controller::start),
     watches: &[(GROUP, PLURAL), ("", "namespaces")],
     samples: &["policy_v1alpha1_clusterlimitrange.yaml"],
+    is_optional: true,
+    diagnosis: Some(diagnosis),
     ..Kind::new(controller::NAME, Family::Product, |_| crd::cluster_limit_range())
 };
 

@@ -3,6 +3,7 @@
 pub mod conditions;
 pub mod controller;
 pub mod crd;
+pub mod diagnosis;
 mod entries;
 pub mod statuses;
 
@@ -56,6 +57,8 @@ pub const ADMISSION_PLUGIN: Kind = Kind {
         "policy_v1alpha1_serviceaccount.yaml",
         "policy_v1alpha1_noderestriction.yaml",
     ],
+    is_optional: true,
+    diagnosis: Some(diagnosis::diagnosis),
     ..Kind::new(controller::NAME, Family::Product, |_| crd::admission_plugin())
 };
 

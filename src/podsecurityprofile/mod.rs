@@ -9,6 +9,7 @@ use k8s_openapi::api::rbac::v1::PolicyRule;
 
 use crate::kind::{Family, Kind};
 use crate::permissions::{READ, rule};
+use crate::plugins::diagnosis::diagnosis;
 use engine::podsecurityprofile::api::{GROUP, PLURAL};
 use engine::podsecurityprofile::endpoints::{self, PodSecurityProfiles};
 use engine::podsecurityprofile::validation::{PodSecurityProfileValidation, RULE};
@@ -23,6 +24,8 @@ pub const POD_SECURITY_PROFILE: Kind = Kind {
     controller: Some(controller::start),
     watches: &[(GROUP, PLURAL), ("", "namespaces")],
     samples: &["policy_v1alpha1_podsecurityprofile.yaml"],
+    is_optional: true,
+    diagnosis: Some(diagnosis),
     ..Kind::new(controller::NAME, Family::Product, |_| crd::pod_security_profile())
 };
 
