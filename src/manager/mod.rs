@@ -52,7 +52,7 @@ use crate::metrics::{Freshness, Metrics};
 use crate::readiness::{Gate, Readiness};
 use crate::server::{Known, Shutdown};
 use crate::watch::read_model as model_watch;
-use crate::watch::read_model::{Clients, Model, ReadModel, generation_text};
+use crate::watch::read_model::{CONFIGURATION, Clients, Model, REVISIONS, ReadModel, generation_text};
 use engine::sidecarset::api::PLURAL;
 use engine::snapshot::Snapshot;
 use engine::snapshot::builder::SnapshotBuilder;
@@ -117,7 +117,6 @@ impl Manager {
         let gates = Gates {
             model: ModelGates {
                 synced: read_by_decisions(&options.kinds, &model)
-                    .chain([("configuration", &model.configuration), ("controllerrevisions", &model.revisions)])
                     .map(|(watch, it)| Gated { watch, gate: gate(&format!("sync:{watch}")), model: it.clone() })
                     .collect(),
                 snapshot: gate("snapshot"),
@@ -227,7 +226,8 @@ async fn open_gates(model: ReadModel, gates: ModelGates) {
 
 /// The watches of what decisions about these kinds read, each once.
 fn read_by_decisions<'w>(kinds: &Kinds, model: &'w ReadModel) -> impl Iterator<Item = (&'static str, &'w Model)> {
-    let read: Vec<&str> = kinds.iter().flat_map(|kind| kind.watches).map(|(_, plural)| *plural).collect();
+    let of_kinds = kinds.iter().flat_map(|kind| kind.watches).map(|(_, plural)| *plural);
+    let read: Vec<&str> = of_kinds.chain([CONFIGURATION, REVISIONS]).collect();
     model.models().into_iter().filter(move |(plural, _)| read.contains(plural))
 }
 
