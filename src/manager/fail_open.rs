@@ -16,7 +16,7 @@ use super::break_glass::is_in_force;
 use super::configuration::{Configuration, OnDemand};
 use super::error::Error;
 use super::failure_policies::{IGNORE, annotation, patch, policies, rewrite};
-use crate::answers::within;
+use crate::answers::{URGENT_REQUEST_TIMEOUT, within};
 use crate::field_managers::patching;
 use crate::logging::throttle::LogThrottle;
 use crate::watch::deployment::PartialDeployment;
@@ -25,11 +25,10 @@ use crate::watch::deployment::PartialDeployment;
 pub use crate::names::FAIL_OPEN as ANNOTATION;
 
 const FIELD_MANAGER: &str = "outrider-fail-open";
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 const CHECK: Duration = Duration::from_secs(15);
 const RETRY: Duration = Duration::from_secs(2);
 /// The end of the process waits for it, and the kubelet kills what does not end.
-const TIMEOUT: Duration = Duration::from_secs(10);
+const END_TIMEOUT: Duration = Duration::from_secs(10);
 /// Until nodes route to a replica that the Deployment counts as ready.
 const ROUTED_AFTER: Duration = Duration::from_secs(5);
 
@@ -98,7 +97,7 @@ impl FailOpen {
                 sleep(RETRY).await;
             }
         };
-        if timeout(TIMEOUT, turned).await.is_err() {
+        if timeout(END_TIMEOUT, turned).await.is_err() {
             tracing::error!("failurePolicy was left as it is; if no replica starts again: outrider break-glass");
         }
     }
@@ -169,7 +168,7 @@ impl FailOpen {
     async fn carry_out<C: Configuration>(&self, plan: impl Fn(&Value) -> Option<Value>) -> Result<(), Error> {
         let params = patching(FIELD_MANAGER);
         let rewritten = rewrite::<C, _>(&self.client, &params, |found| ((), plan(found)));
-        if let Some(((), Some(written))) = within(REQUEST_TIMEOUT, rewritten).await? {
+        if let Some(((), Some(written))) = within(URGENT_REQUEST_TIMEOUT, rewritten).await? {
             let written = json!(written);
             let policies: BTreeMap<_, _> = policies(&written).collect();
             tracing::warn!(configuration = C::NAME, ?policies, "Changed failurePolicy, as the Deployment was scaled");
@@ -184,7 +183,7 @@ impl FailOpen {
 }
 
 async fn answered<T>(name: &str, request: impl Future<Output = kube::Result<T>>) -> Result<T, Error> {
-    within(REQUEST_TIMEOUT, async { request.await.map_err(Error::api(name)) }).await
+    within(URGENT_REQUEST_TIMEOUT, async { request.await.map_err(Error::api(name)) }).await
 }
 
 fn state(deployment: &PartialDeployment) -> State {
