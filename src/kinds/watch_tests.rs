@@ -37,7 +37,7 @@ async fn watched(start: Start) -> BTreeSet<String> {
         client: client.clone(),
         client_without_retries: client,
         metrics: Metrics::new(Freshness::default()),
-        tuning: ControllerOptions::default(),
+        options: ControllerOptions::default(),
         term: LeaderTerm::default(),
         model: model.clone(),
         own: Own::default(),

@@ -24,7 +24,7 @@ pub struct ManagerOptions {
     /// Controllers to run.
     pub controllers: Controllers,
     /// How they run.
-    pub tuning: ControllerOptions,
+    pub controller_options: ControllerOptions,
     /// How long what runs may go on once the process is to end.
     pub grace_period: Duration,
     /// With several replicas: the election of the one that writes.

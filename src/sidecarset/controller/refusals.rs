@@ -101,7 +101,7 @@ impl Refusals {
     pub async fn follow(
         &self,
         client: Client,
-        (model, tuning): (&ReadModel, &ControllerOptions),
+        (model, options): (&ReadModel, &ControllerOptions),
         queue: &Queue<Arc<str>>,
         known: CancellationToken,
     ) {
@@ -119,7 +119,8 @@ impl Refusals {
                 watch = None;
                 *locked(&self.limits) = NamespaceLimits::default();
             } else if watch.is_none() {
-                watch = Some(LimitsWatch::new(tuning.api(client.clone()), tuning.api(client.clone()), &model.ungated));
+                watch =
+                    Some(LimitsWatch::new(options.api(client.clone()), options.api(client.clone()), &model.ungated));
             }
             let is_answered = watch.as_ref().is_none_or(LimitsWatch::is_answered);
             tokio::select! {
