@@ -29,11 +29,11 @@ const SHARE: u32 = 20;
 #[derive(Default)]
 pub struct Refusals {
     limits: Mutex<NamespaceLimits>,
-    found: Mutex<HashMap<String, Found>>,
+    found: Mutex<HashMap<String, LastSearch>>,
 }
 
 /// What was found, and for which form of the set.
-type Found = (Weak<CompiledSet>, Arc<Refused>);
+type LastSearch = (Weak<CompiledSet>, Arc<Refused>);
 
 impl Refusals {
     /// Those of a set. What was found for the same form is valid until the next search.
