@@ -10,6 +10,13 @@ use tokio::time::timeout;
 
 /// Time limit for a request, or for a few that belong together. On a connection that broke silently no answer ever arrives.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time limit for a request that somebody waits for: a scraper, or the kubelet at the end of the process.
+pub const URGENT_REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time limit for a request to another replica, or for the list of replicas: one that takes longer is taken for one that cannot be
+/// reached.
+pub const REPLICA_TIMEOUT: Duration = Duration::from_secs(2);
+/// Time limit for a connection; kube's own default is 30 s, longer than a lease lasts.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What asks for the page of a list behind this one; `None` behind the last.
 pub fn next_page(params: ListParams, page: &ListMeta) -> Option<ListParams> {

@@ -6,15 +6,20 @@ use k8s_openapi::api::rbac::v1::PolicyRule;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, WebhookClientConfig,
 };
+use kube::api::{ApiResource, GroupVersionKind};
 
 use crate::controller::Context;
 use crate::permissions::applied;
 use engine::demand::Demand;
 use engine::pod::stages::Stage;
+use engine::sidecarset::api::Condition;
 use engine::snapshot::Snapshot;
 
 /// Starts a controller. It works until the term of its context ends.
 pub type Start = fn(Context) -> BoxFuture<'static, ()>;
+
+/// What a condition of an object says is wrong, and what to do about it; none where nothing is.
+pub type Diagnosis = fn(&Condition) -> Option<(String, &'static str)>;
 
 /// Whether a kind can be off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,25 +41,8 @@ pub enum Editors {
     Named,
 }
 
-/// A collection of objects that decisions or the controller of a kind read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Watched {
-    /// API group, empty for the core group.
-    pub group: &'static str,
-    /// Resource: the plural in URLs.
-    pub plural: &'static str,
-    /// Who reads it.
-    pub reader: Reader,
-}
-
-/// Who reads a collection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reader {
-    /// Decisions: every replica watches it, and is ready once it was read.
-    Decisions,
-    /// The controller: the leader alone watches it.
-    Controller,
-}
+/// A resource: its API group, empty for the core group, and its plural in URLs.
+pub type GroupPlural = (&'static str, &'static str);
 
 /// A kind: from this are made the router, the manifests, the parts of the chart, and the manager.
 #[derive(Debug)]
@@ -63,6 +51,8 @@ pub struct Kind {
     pub name: &'static str,
     /// Whether it can be off.
     pub family: Family,
+    /// Whether a cluster may be without its definition (`plugins.enabled` of the chart is false): then there are no objects.
+    pub is_optional: bool,
     /// The definition, which says also whether objects have a namespace. The argument is where the API server finds the conversion of
     /// kinds with several versions.
     pub crd: fn(&WebhookClientConfig) -> CustomResourceDefinition,
@@ -78,10 +68,13 @@ pub struct Kind {
     pub demands: fn(&Snapshot) -> Vec<Demand>,
     /// The controller, if the kind has one.
     pub controller: Option<Start>,
-    /// What is watched for the kind, beside `keeps`. `rules` allow it.
-    pub watches: &'static [Watched],
-    /// Group and resource of the objects that its controller keeps by server-side apply. That it may watch and apply them follows.
-    pub keeps: &'static [(&'static str, &'static str)],
+    /// What every replica watches for decisions, some of it only while an accepted object reads it. What the leader's controller watches
+    /// in addition is said where it begins to: a test compares both with `rules`.
+    pub watches: &'static [GroupPlural],
+    /// The objects that its controller keeps by server-side apply. That it may watch and apply them follows.
+    pub keeps: &'static [GroupPlural],
+    /// How `outrider doctor` examines the conditions of its objects; without it, no object is read.
+    pub diagnosis: Option<Diagnosis>,
     /// Who may edit its objects.
     pub editors: Editors,
     /// Its files in `config/samples`.
@@ -99,6 +92,7 @@ impl Kind {
         Self {
             name,
             family,
+            is_optional: false,
             crd,
             rules: Vec::new,
             namespace_rules: Vec::new,
@@ -108,6 +102,7 @@ impl Kind {
             controller: None,
             watches: &[],
             keeps: &[],
+            diagnosis: None,
             editors: Editors::Named,
             samples: &[],
         }
@@ -123,6 +118,14 @@ impl Kind {
     /// The definition, for callers to which it does not matter where objects are converted.
     pub fn definition(&self) -> CustomResourceDefinition {
         (self.crd)(&WebhookClientConfig::default())
+    }
+
+    /// Its objects, in the version that is stored.
+    pub fn api_resource(&self) -> ApiResource {
+        let spec = self.definition().spec;
+        let stored = spec.versions.iter().find(|version| version.storage).map_or("", |version| &version.name);
+        let of_kind = GroupVersionKind::gvk(&spec.group, stored, &spec.names.kind);
+        ApiResource::from_gvk_with_plural(&of_kind, &spec.names.plural)
     }
 
     /// Whether its objects lie in namespaces.

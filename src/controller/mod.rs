@@ -57,7 +57,7 @@ pub struct Context {
     /// Counts reconciles.
     pub metrics: Metrics,
     /// How controllers run.
-    pub tuning: ControllerOptions,
+    pub options: ControllerOptions,
     /// How long the controller works.
     pub term: LeaderTerm,
     /// What decisions are taken from, and what changes in it.
@@ -102,7 +102,7 @@ pub struct Operator<K> {
 }
 
 impl<K: Watchable> Operator<K> {
-    /// A controller of every `K` in the cluster, or in the namespace that the tuning names. `name` is what `--controllers`, logs and metrics call it.
+    /// A controller of every `K` in the cluster, or in the namespace that the options name. `name` is what `--controllers`, logs and metrics call it.
     pub fn new(name: &'static str, context: Context) -> Self {
         let queue = Queue::new(name, K::kind(&()), PACE, &context.metrics);
         let mut operator = Self {
@@ -119,7 +119,7 @@ impl<K: Watchable> Operator<K> {
         operator
     }
 
-    /// Reconciles so many objects at one time, unless the tuning has another number.
+    /// Reconciles so many objects at one time, unless the options have another number.
     pub const fn reconciling_at_once(&mut self, workers: usize) {
         self.workers = workers;
     }
@@ -155,7 +155,8 @@ impl<K: Watchable> Operator<K> {
     ) -> Store<C> {
         let (store, listed, queue) = (Store::default(), CancellationToken::new(), self.queue.clone());
         let (kept, was_listed) = (store.clone(), listed.clone());
-        let (api, watches) = (self.context.tuning.api(self.context.client.clone()), self.context.model.ungated.clone());
+        let (api, watches) =
+            (self.context.options.api(self.context.client.clone()), self.context.model.ungated.clone());
         let labels = labels.map(str::to_owned);
         let watch = async move {
             let changed = move |old: Option<&C>, new: Option<&C>| {
@@ -171,7 +172,7 @@ impl<K: Watchable> Operator<K> {
     }
 
     /// Runs until the term ends, and then finishes what it has begun. `reconcile` gets `with`, and an object. It is called only once
-    /// every watch has listed all that there is; if that takes longer than the tuning allows, the controller ends, to be started again.
+    /// every watch has listed all that there is; if that takes longer than the options allow, the controller ends, to be started again.
     pub fn run<W, E, F, R>(self, with: W, reconcile: R) -> BoxFuture<'static, ()>
     where
         W: Send + Sync + 'static,
@@ -190,8 +191,8 @@ impl<K: Watchable> Operator<K> {
         R: Fn(Arc<K>) -> F + Clone + Send + Sync + 'static,
     {
         let Self { name, context, queue, objects, workers, watches, listed } = self;
-        let Context { tuning, term, .. } = context;
-        let resync = tuning.resync(|| add_all(&queue, objects.all().iter().map(|object| Key::of(&**object))));
+        let Context { options, term, .. } = context;
+        let resync = options.resync(|| add_all(&queue, objects.all().iter().map(|object| Key::of(&**object))));
         let objects = objects.clone();
         let reconcile_key = move |key: Key| {
             let (object, reconcile) = (objects.get(&key), reconcile.clone());
@@ -208,8 +209,8 @@ impl<K: Watchable> Operator<K> {
                     listed.cancelled().await;
                 }
             };
-            if term.until_ending(tuning.listed_in_time(name, told)).await == Some(true) {
-                let workers = tuning.workers_or(&K::kind(&()), &K::group(&()), workers);
+            if term.until_ending(options.listed_in_time(name, told)).await == Some(true) {
+                let workers = options.workers_or(&K::kind(&()), &K::group(&()), workers);
                 queue.run(workers, reconcile_key, term).await;
             }
         };

@@ -113,12 +113,12 @@ mod tests {
     fn workers_are_found_by_kind_and_group() {
         let workers = [("SidecarSet.apps.example.com", 5), ("Pod", 2)];
         let workers = workers.map(|(name, count)| (name.to_owned(), count)).into();
-        let tuning = ControllerOptions { workers, ..ControllerOptions::default() };
-        assert_eq!(tuning.workers("SidecarSet", "apps.example.com"), 5);
-        assert_eq!(tuning.workers("Pod", ""), 2);
-        assert_eq!(tuning.workers("SidecarSet", "example.com"), WORKERS);
-        assert_eq!((tuning.workers_or("Pod", "", 9), tuning.workers_or("Job", "batch", 9)), (2, 9));
-        assert_eq!(tuning.unknown_kinds(&[("SidecarSet", "apps.example.com")]), ["Pod"]);
+        let options = ControllerOptions { workers, ..ControllerOptions::default() };
+        assert_eq!(options.workers("SidecarSet", "apps.example.com"), 5);
+        assert_eq!(options.workers("Pod", ""), 2);
+        assert_eq!(options.workers("SidecarSet", "example.com"), WORKERS);
+        assert_eq!((options.workers_or("Pod", "", 9), options.workers_or("Job", "batch", 9)), (2, 9));
+        assert_eq!(options.unknown_kinds(&[("SidecarSet", "apps.example.com")]), ["Pod"]);
     }
 
     #[test]
@@ -133,10 +133,10 @@ mod tests {
     #[tokio::test]
     async fn every_object_is_looked_at_again_in_every_period_and_never_when_it_is_zero() {
         for (period, wanted) in [(Duration::from_millis(1), 3), (Duration::ZERO, 0)] {
-            let tuning = ControllerOptions { sync_period: period, ..ControllerOptions::default() };
+            let options = ControllerOptions { sync_period: period, ..ControllerOptions::default() };
             let (times, enough) = (Arc::new(AtomicUsize::new(0)), tokio_util::sync::CancellationToken::new());
             let (count, reached) = (Arc::clone(&times), enough.clone());
-            let again = tuning.resync(move || {
+            let again = options.resync(move || {
                 if count.fetch_add(1, Ordering::SeqCst) == 2 {
                     reached.cancel();
                 }
@@ -152,10 +152,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_watch_that_is_never_complete_is_given_up_only_where_a_timeout_is_set() {
-        let tuning =
+        let options =
             ControllerOptions { cache_sync_timeout: Some(Duration::from_millis(1)), ..ControllerOptions::default() };
-        assert!(!tuning.listed_in_time("test", std::future::pending()).await);
-        assert!(tuning.listed_in_time("test", async {}).await);
+        assert!(!options.listed_in_time("test", std::future::pending()).await);
+        assert!(options.listed_in_time("test", async {}).await);
         assert!(ControllerOptions::default().listed_in_time("test", async {}).await);
     }
 }

@@ -6,11 +6,10 @@ use serde::Deserialize;
 
 use crate::doctor::replica::{ReplicaContainer, ReplicaPod, flag};
 use crate::doctor::report::{Check, Finding, Severity};
-use crate::kinds::Kinds;
+use crate::kinds::{self, Kinds};
 use crate::manager::lease;
 use crate::manifests::rbac::Rbac;
 use crate::names::IMAGE_POLICY_SECRET;
-use engine::plugins::api::GROUP as POLICIES;
 
 /// Something to do with a resource.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -75,11 +74,13 @@ pub fn needed(namespace: &str, pods: &[ReplicaPod]) -> Vec<Right> {
     let given = |name: &str| commands.iter().find_map(|args| flag(args, name));
     let signs = commands.iter().any(|args| flag(args, "--certificates") == Some("self"));
     let lease = given("--leader-elect-resource-name").unwrap_or(lease::NAME);
+    let optional: Vec<String> =
+        kinds::product().filter(|kind| kind.is_optional).map(|kind| kind.definition().spec.group).collect();
     let plugins = commands.iter().any(|args| flag(args, "--enable-plugins") != Some("false"));
     rights.retain(|right| match (right.resource.as_str(), right.name.as_str()) {
         ("secrets", IMAGE_POLICY_SECRET) => plugins,
         ("secrets", _) => signs,
-        _ => plugins || right.group != POLICIES,
+        _ => plugins || !optional.contains(&right.group),
     });
     for right in rights.iter_mut().filter(|right| right.name == lease::NAME) {
         lease.clone_into(&mut right.name);
@@ -199,7 +200,7 @@ mod tests {
             let pod = serde_json::json!({"spec": {"containers": [{"name": "outrider", "args": args}]}});
             needed("outrider-system", &[serde_json::from_value(pod).unwrap()])
         };
-        let of_plugins = |right: &&Right| right.group == POLICIES || right.name == IMAGE_POLICY_SECRET;
+        let of_plugins = |right: &&Right| right.group == "policy.outrider.dev" || right.name == IMAGE_POLICY_SECRET;
         let (on, off) = (needed(&["serve"]), needed(&["serve", "--enable-plugins=false"]));
         assert_eq!(off.iter().filter(of_plugins).count(), 0, "{off:?}");
         assert_eq!(on.len() - off.len(), on.iter().filter(of_plugins).count());

@@ -2,20 +2,23 @@
 
 use std::collections::BTreeMap;
 
+use engine::plugins::api::PluginStatus;
 use jiff::Timestamp;
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 use k8s_openapi::api::core::v1::{Namespace, Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::DynamicObject;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::doctor::access::Right;
 use crate::doctor::definition::FoundDefinition;
 use crate::doctor::guard::GuardFacts;
 use crate::doctor::replica::ReplicaPod;
 use crate::names::{MUTATING, VALIDATING};
-use crate::watch::{AdmissionPluginResource, ClusterLimitRangeResource, PodSecurityProfileResource};
+use crate::watch::resource_of_kind;
 
 /// Objects of a cluster, and what was tried on it.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -23,9 +26,9 @@ use crate::watch::{AdmissionPluginResource, ClusterLimitRangeResource, PodSecuri
 pub struct Facts {
     /// The namespace that Outrider runs in.
     pub namespace: String,
-    /// All `MutatingWebhookConfigurations`.
+    /// The `MutatingWebhookConfigurations` of every operator.
     pub mutating: Vec<MutatingWebhookConfiguration>,
-    /// All `ValidatingWebhookConfigurations`.
+    /// The `ValidatingWebhookConfigurations` of every operator.
     pub validating: Vec<ValidatingWebhookConfiguration>,
     /// The Services that they name, as far as they exist.
     pub services: Vec<Service>,
@@ -53,12 +56,8 @@ pub struct Facts {
     pub rights: Vec<Right>,
     /// The policies about the service account; absent where that is not known, or they may not be read.
     pub guard: Option<GuardFacts>,
-    /// Admission plugins that are switched on.
-    pub plugins: Vec<AdmissionPluginResource>,
-    /// Ranges.
-    pub limit_ranges: Vec<ClusterLimitRangeResource>,
-    /// Profiles of pod security.
-    pub security_profiles: Vec<PodSecurityProfileResource>,
+    /// Objects of each kind whose conditions are examined, by the name of the kind.
+    pub objects: BTreeMap<String, Vec<ExaminedObject>>,
     /// Annotations of namespaces that plugins cannot read.
     pub unreadable_annotations: Vec<UnreadableAnnotation>,
     /// Pods that say more about sets than the leader keeps.
@@ -76,6 +75,20 @@ pub struct ClippedPods {
     /// The first, by namespace and name.
     pub first: Vec<String>,
 }
+
+/// An object of which the conditions are examined.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct ExaminedObject {
+    /// Name and generation.
+    pub metadata: ObjectMeta,
+    /// What is asked for; which fields it has depends on the kind.
+    pub spec: Value,
+    /// What the leader found. Every kind that is examined has these fields.
+    pub status: Option<PluginStatus>,
+}
+
+resource_of_kind!(ExaminedObject: DynamicObject);
 
 /// An annotation of a namespace that admission plugins read, and cannot.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

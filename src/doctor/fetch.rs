@@ -17,7 +17,7 @@ use crate::answers::said;
 use crate::doctor::access::{self, Right};
 use crate::doctor::definition::FoundDefinition;
 use crate::doctor::entries::ConfigurationEntry;
-use crate::doctor::facts::{Facts, NotChecked, UnreadableAnnotation};
+use crate::doctor::facts::{ExaminedObject, Facts, NotChecked, UnreadableAnnotation};
 use crate::doctor::guard::GuardFacts;
 use crate::doctor::mounted;
 use crate::doctor::replica::ReplicaPod;
@@ -25,12 +25,10 @@ use crate::kinds;
 use crate::names::APP;
 use crate::names::CA_SECRET;
 use crate::names::SERVICE_NAME_LABEL;
-use crate::watch::{AdmissionPluginResource, ClusterLimitRangeResource, PodSecurityProfileResource};
-use engine::limitrange::api as limits;
-use engine::plugins::api::{GROUP, PLURAL};
+use engine::plugins::api::{AdmissionPlugin, KIND};
 use engine::plugins::compiled::CompiledPlugin;
 use engine::plugins::placement::Placement;
-use engine::podsecurityprofile::api as profiles;
+use engine::sidecarset::api::Metadata;
 use engine::snapshot::EXCLUDE_LABEL;
 
 /// Values of a label by which people mean that it does not count.
@@ -61,9 +59,8 @@ pub async fn fetch(client: &Client, namespace: &str, account: Option<&str>) -> R
     services(client, &mut facts).await?;
     let no = ListParams::default().labels(&format!("{EXCLUDE_LABEL} in ({})", LIKE_NO.join(",")));
     facts.excluded_by_no = list(Api::<Namespace>::all(client.clone()), &no, false, &mut facts.not_checked).await?;
-    plugins(client, &mut facts).await?;
-    limit_ranges(client, &mut facts).await?;
-    security_profiles(client, &mut facts).await?;
+    objects(client, &mut facts).await?;
+    annotations(client, &mut facts).await?;
     pods::clipped(client, &mut facts).await?;
     let missing = &mut facts.not_checked;
     for name in kinds::product().filter_map(|kind| kind.definition().metadata.name) {
@@ -83,18 +80,37 @@ pub async fn fetch(client: &Client, namespace: &str, account: Option<&str>) -> R
     Ok(facts)
 }
 
-/// Admission plugins, and the namespaces whose annotations they cannot read.
-async fn plugins(client: &Client, facts: &mut Facts) -> Result<(), Error> {
-    if !facts.defines(&format!("{PLURAL}.{GROUP}")) {
+/// The objects of kinds of which the conditions are examined.
+async fn objects(client: &Client, facts: &mut Facts) -> Result<(), Error> {
+    for kind in kinds::product().filter(|kind| kind.diagnosis.is_some()) {
+        let resource = kind.api_resource();
+        if facts.defines(&format!("{}.{}", resource.plural, resource.group)) {
+            let api = Api::<ExaminedObject>::all_with(client.clone(), &resource);
+            let objects = match api.list(&ListParams::default()).await {
+                Ok(list) => list.items,
+                Err(failure) => {
+                    note_of(&resource.plural, failure, false, &mut facts.not_checked).map(|()| Vec::new())?
+                }
+            };
+            facts.objects.insert(kind.name.to_owned(), objects);
+        }
+    }
+    Ok(())
+}
+
+/// The annotations of namespaces that plugins cannot read.
+async fn annotations(client: &Client, facts: &mut Facts) -> Result<(), Error> {
+    let reads = |object: &ExaminedObject| {
+        let metadata = Metadata { name: object.metadata.name.clone(), ..Metadata::default() };
+        let spec = serde_json::from_value(object.spec.clone()).ok();
+        let plugin = spec.map(|spec| AdmissionPlugin { metadata, spec, ..AdmissionPlugin::default() });
+        plugin.and_then(|plugin| CompiledPlugin::compile(&plugin).ok()).is_some_and(|plugin| plugin.reads_annotations())
+    };
+    if !facts.objects.get(&KIND.to_lowercase()).into_iter().flatten().any(reads) {
         return Ok(());
     }
-    let (all, missing) = (ListParams::default(), &mut facts.not_checked);
-    facts.plugins = list(Api::<AdmissionPluginResource>::all(client.clone()), &all, false, missing).await?;
-    let compiled = facts.plugins.iter().filter_map(|plugin| CompiledPlugin::compile(&plugin.clone().into()).ok());
-    if !compiled.into_iter().any(|plugin| plugin.reads_annotations()) {
-        return Ok(());
-    }
-    for namespace in list(Api::<Namespace>::all(client.clone()), &all, false, missing).await? {
+    let all = ListParams::default();
+    for namespace in list(Api::<Namespace>::all(client.clone()), &all, false, &mut facts.not_checked).await? {
         let placement = Placement::of(&namespace.metadata.annotations.unwrap_or_default());
         let name = namespace.metadata.name.unwrap_or_default();
         facts.unreadable_annotations.extend(placement.faults().map(|(key, why)| UnreadableAnnotation {
@@ -102,24 +118,6 @@ async fn plugins(client: &Client, facts: &mut Facts) -> Result<(), Error> {
             key: key.to_owned(),
             why: why.to_owned(),
         }));
-    }
-    Ok(())
-}
-
-/// Ranges.
-async fn limit_ranges(client: &Client, facts: &mut Facts) -> Result<(), Error> {
-    if facts.defines(&format!("{}.{}", limits::PLURAL, limits::GROUP)) {
-        let (all, missing) = (ListParams::default(), &mut facts.not_checked);
-        facts.limit_ranges = list(Api::<ClusterLimitRangeResource>::all(client.clone()), &all, false, missing).await?;
-    }
-    Ok(())
-}
-
-/// Profiles of pod security.
-async fn security_profiles(client: &Client, facts: &mut Facts) -> Result<(), Error> {
-    if facts.defines(&format!("{}.{}", profiles::PLURAL, profiles::GROUP)) {
-        let (all, api) = (ListParams::default(), Api::<PodSecurityProfileResource>::all(client.clone()));
-        facts.security_profiles = list(api, &all, false, &mut facts.not_checked).await?;
     }
     Ok(())
 }
@@ -216,15 +214,19 @@ async fn may_i(client: &Client, right: &mut Right) -> kube::Result<()> {
     Ok(())
 }
 
-/// Notes what the API server refused; everything else ends the examination.
 fn note<K: Resource<DynamicType = ()>>(
     failure: kube::Error,
     essential: bool,
     missing: &mut Vec<NotChecked>,
 ) -> Result<(), Error> {
+    note_of(&K::plural(&()), failure, essential, missing)
+}
+
+/// Notes what the API server refused; everything else ends the examination.
+fn note_of(what: &str, failure: kube::Error, essential: bool, missing: &mut Vec<NotChecked>) -> Result<(), Error> {
     match failure {
         kube::Error::Api(status) => {
-            let what = K::plural(&()).into_owned();
+            let what = what.to_owned();
             if !missing.iter().any(|known| known.what == what) {
                 missing.push(NotChecked { what, why: status.message.clone(), essential });
             }

@@ -8,8 +8,8 @@ pub mod facts;
 pub mod fetch;
 pub mod guard;
 mod mounted;
+pub mod objects;
 mod own;
-pub mod plugins;
 pub mod pods;
 mod reach;
 mod replica;
@@ -37,7 +37,7 @@ pub fn examine(facts: &Facts, now: Timestamp) -> Report {
     if outrider && !uninstalled {
         findings.extend(own::examine(facts, now));
         findings.extend(mounted::examine(facts, now));
-        findings.extend(plugins::examine(facts));
+        findings.extend(objects::examine(facts));
         findings.extend(pods::examine(facts));
         findings.extend(access::examine(&facts.rights));
         findings.extend(facts.guard.iter().flat_map(|guard| guard::examine(guard, &facts.namespace)));

@@ -15,13 +15,10 @@ use crate::doctor::facts::Facts;
 use crate::doctor::report::{Check, Finding, Severity, counted};
 use crate::kind::Kind;
 use crate::kinds;
-use crate::limitrange::CLUSTER_LIMIT_RANGE;
 use crate::manager::break_glass::{ANNOTATION, BreakGlassRecord, since};
 use crate::manager::failure_policies::{IGNORE, policies};
 use crate::names::CA_SECRET;
 use crate::names::{MUTATING, ON_DEMAND_MUTATING, ON_DEMAND_VALIDATING, VALIDATING};
-use crate::plugins::ADMISSION_PLUGIN;
-use crate::podsecurityprofile::POD_SECURITY_PROFILE;
 use engine::snapshot::EXCLUDE_LABEL;
 
 pub fn examine(facts: &Facts, now: Timestamp) -> Vec<Finding> {
@@ -140,10 +137,7 @@ fn definition(facts: &Facts, kind: &Kind) -> Option<Finding> {
     let object = format!("customresourcedefinition/{name}");
     let remedy = "outrider manifests crds | kubectl apply --server-side -f -";
     let Some(stored) = facts.crds.iter().find(|stored| stored.metadata.name == shipped.metadata.name) else {
-        // A cluster without plugins is served all the same: plugins.enabled of the chart is false.
-        let is_optional =
-            [ADMISSION_PLUGIN.name, CLUSTER_LIMIT_RANGE.name, POD_SECURITY_PROFILE.name].contains(&kind.name);
-        if facts.lacks("customresourcedefinitions") || is_optional {
+        if facts.lacks("customresourcedefinitions") || kind.is_optional {
             return None;
         }
         let found = "it does not exist: no replica becomes ready without it".to_owned();

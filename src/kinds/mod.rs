@@ -7,6 +7,9 @@ mod object_tests;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod schema_tests;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod watch_tests;
 
 pub use self::enabled::Kinds;
 

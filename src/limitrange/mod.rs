@@ -6,8 +6,9 @@ pub mod crd;
 use admission::Registry;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
-use crate::kind::{Family, Kind, Reader, Watched};
+use crate::kind::{Family, Kind};
 use crate::permissions::{READ, rule};
+use crate::plugins::diagnosis::diagnosis;
 use engine::limitrange::api::{GROUP, PLURAL};
 use engine::limitrange::endpoints;
 use engine::limitrange::validation::{ClusterLimitRangeValidation, RULE};
@@ -19,11 +20,10 @@ pub const CLUSTER_LIMIT_RANGE: Kind = Kind {
     webhooks,
     demands: endpoints::demands,
     controller: Some(controller::start),
-    watches: &[
-        Watched { group: GROUP, plural: PLURAL, reader: Reader::Decisions },
-        Watched { group: "", plural: "namespaces", reader: Reader::Decisions },
-    ],
+    watches: &[(GROUP, PLURAL), ("", "namespaces")],
     samples: &["policy_v1alpha1_clusterlimitrange.yaml"],
+    is_optional: true,
+    diagnosis: Some(diagnosis),
     ..Kind::new(controller::NAME, Family::Product, |_| crd::cluster_limit_range())
 };
 

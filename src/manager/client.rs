@@ -13,11 +13,9 @@ use tower::BoxError;
 use tower::util::{MapErrLayer, MapFutureLayer, MapRequestLayer, MapResponseLayer};
 
 use super::credentials::{TokenFile, limit_plugin};
+use crate::answers::CONNECT_TIMEOUT;
 use crate::watch::last_seen::{LastSeen, ObservedBody};
 use crate::watch::read_model::{Clients, ReadModel};
-
-/// A connection that is not made in this time fails; kube's own default is 30 s, longer than a lease lasts.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// In the API server's audit log; in a write that names no field manager, the part before the slash is the manager
 /// (`managerOrUserAgent` in `k8s.io/apiserver/pkg/endpoints/handlers`). Without the header it is `unknown`.

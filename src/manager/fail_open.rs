@@ -16,7 +16,7 @@ use super::break_glass::is_in_force;
 use super::configuration::{Configuration, OnDemand};
 use super::error::Error;
 use super::failure_policies::{IGNORE, annotation, patch, policies, rewrite};
-use crate::answers::within;
+use crate::answers::{URGENT_REQUEST_TIMEOUT, within};
 use crate::field_managers::patching;
 use crate::logging::throttle::LogThrottle;
 use crate::watch::deployment::PartialDeployment;
@@ -25,17 +25,16 @@ use crate::watch::deployment::PartialDeployment;
 pub use crate::names::FAIL_OPEN as ANNOTATION;
 
 const FIELD_MANAGER: &str = "outrider-fail-open";
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 const CHECK: Duration = Duration::from_secs(15);
 const RETRY: Duration = Duration::from_secs(2);
 /// The end of the process waits for it, and the kubelet kills what does not end.
-const TIMEOUT: Duration = Duration::from_secs(10);
+const END_TIMEOUT: Duration = Duration::from_secs(10);
 /// Until nodes route to a replica that the Deployment counts as ready.
 const ROUTED_AFTER: Duration = Duration::from_secs(5);
 
 /// When the webhooks were turned to Ignore, and what they were.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Record {
+struct FailOpenRecord {
     at: String,
     /// `failurePolicy` of each entry before.
     was: BTreeMap<String, String>,
@@ -43,7 +42,7 @@ struct Record {
 
 /// What the Deployment says about us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum DeploymentState {
     /// There is none.
     Gone,
     /// No replica is wanted.
@@ -74,7 +73,7 @@ impl FailOpen {
         let mut was_there = false;
         while !was_there {
             match self.state().await {
-                Ok(State::Gone) => {
+                Ok(DeploymentState::Gone) => {
                     tracing::warn!(
                         deployment = self.name,
                         "--fail-open-when-scaled-to-zero has no effect: there is no such Deployment; name it with --deployment-name"
@@ -98,13 +97,13 @@ impl FailOpen {
                 sleep(RETRY).await;
             }
         };
-        if timeout(TIMEOUT, turned).await.is_err() {
+        if timeout(END_TIMEOUT, turned).await.is_err() {
             tracing::error!("failurePolicy was left as it is; if no replica starts again: outrider break-glass");
         }
     }
 
     async fn turn_if_away(&self) -> Result<(), Error> {
-        if matches!(self.state().await?, State::Wanted { .. }) {
+        if matches!(self.state().await?, DeploymentState::Wanted { .. }) {
             return Ok(());
         }
         let now = Timestamp::now();
@@ -143,7 +142,7 @@ impl FailOpen {
             return Ok(true);
         }
         for pause in [ROUTED_AFTER, Duration::ZERO] {
-            if self.state().await? != (State::Wanted { is_ready: true }) {
+            if self.state().await? != (DeploymentState::Wanted { is_ready: true }) {
                 return Ok(false);
             }
             sleep(pause).await;
@@ -169,7 +168,7 @@ impl FailOpen {
     async fn carry_out<C: Configuration>(&self, plan: impl Fn(&Value) -> Option<Value>) -> Result<(), Error> {
         let params = patching(FIELD_MANAGER);
         let rewritten = rewrite::<C, _>(&self.client, &params, |found| ((), plan(found)));
-        if let Some(((), Some(written))) = within(REQUEST_TIMEOUT, rewritten).await? {
+        if let Some(((), Some(written))) = within(URGENT_REQUEST_TIMEOUT, rewritten).await? {
             let written = json!(written);
             let policies: BTreeMap<_, _> = policies(&written).collect();
             tracing::warn!(configuration = C::NAME, ?policies, "Changed failurePolicy, as the Deployment was scaled");
@@ -177,29 +176,29 @@ impl FailOpen {
         Ok(())
     }
 
-    async fn state(&self) -> Result<State, Error> {
+    async fn state(&self) -> Result<DeploymentState, Error> {
         let found = answered(&format!("deployment {}", self.name), self.deployments.get_opt(&self.name)).await?;
-        Ok(found.as_ref().map_or(State::Gone, state))
+        Ok(found.as_ref().map_or(DeploymentState::Gone, state))
     }
 }
 
 async fn answered<T>(name: &str, request: impl Future<Output = kube::Result<T>>) -> Result<T, Error> {
-    within(REQUEST_TIMEOUT, async { request.await.map_err(Error::api(name)) }).await
+    within(URGENT_REQUEST_TIMEOUT, async { request.await.map_err(Error::api(name)) }).await
 }
 
-fn state(deployment: &PartialDeployment) -> State {
+fn state(deployment: &PartialDeployment) -> DeploymentState {
     let wanted = deployment.spec.as_ref().and_then(|spec| spec.replicas);
     if wanted == Some(0) || deployment.meta().deletion_timestamp.is_some() {
-        return State::Away;
+        return DeploymentState::Away;
     }
     let status = deployment.status.as_ref();
     let is_ready = status.is_some_and(|status| {
         status.ready_replicas.unwrap_or_default() > 0 && status.observed_generation >= deployment.meta().generation
     });
-    State::Wanted { is_ready }
+    DeploymentState::Wanted { is_ready }
 }
 
-fn record(configuration: &Value) -> Option<Result<Record, String>> {
+fn record(configuration: &Value) -> Option<Result<FailOpenRecord, String>> {
     let text = annotation(configuration, ANNOTATION)?.as_str()?;
     Some(serde_json::from_str(text).map_err(|error| error.to_string()))
 }
@@ -217,7 +216,7 @@ fn open(found: &Value, now: Timestamp) -> Option<Value> {
     if entries.is_empty() {
         return None;
     }
-    let record = json!(Record { at: now.to_string(), was }).to_string();
+    let record = json!(FailOpenRecord { at: now.to_string(), was }).to_string();
     Some(patch(found, ANNOTATION, &json!(record), &entries))
 }
 
@@ -253,13 +252,16 @@ mod tests {
     #[test]
     fn the_deployment_tells_whether_anybody_will_answer() {
         for (deployment, expected) in [
-            (json!({"spec": {"replicas": 0}, "status": {"readyReplicas": 1}}), State::Away),
-            (json!({"metadata": {"deletionTimestamp": "2026-01-02T03:04:05Z"}, "spec": {"replicas": 2}}), State::Away),
-            (json!({"spec": {"replicas": 2}}), State::Wanted { is_ready: false }),
-            (json!({"spec": {}, "status": {"readyReplicas": 1}}), State::Wanted { is_ready: true }),
+            (json!({"spec": {"replicas": 0}, "status": {"readyReplicas": 1}}), DeploymentState::Away),
+            (
+                json!({"metadata": {"deletionTimestamp": "2026-01-02T03:04:05Z"}, "spec": {"replicas": 2}}),
+                DeploymentState::Away,
+            ),
+            (json!({"spec": {"replicas": 2}}), DeploymentState::Wanted { is_ready: false }),
+            (json!({"spec": {}, "status": {"readyReplicas": 1}}), DeploymentState::Wanted { is_ready: true }),
             (
                 json!({"metadata": {"generation": 3}, "spec": {"replicas": 1}, "status": {"readyReplicas": 1, "observedGeneration": 2}}),
-                State::Wanted { is_ready: false },
+                DeploymentState::Wanted { is_ready: false },
             ),
         ] {
             let mut whole = json!({"spec": {"selector": {}, "template": {}}});

@@ -82,7 +82,7 @@ impl Leader {
             client: client(),
             client_without_retries: self.client_without_retries.clone(),
             metrics: self.shared.metrics.clone(),
-            tuning: self.options.tuning.clone(),
+            options: self.options.controller_options.clone(),
             term: term.clone(),
             model: self.model.clone(),
             coverage: narrowing.coverage(),

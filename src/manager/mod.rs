@@ -39,7 +39,6 @@ use tokio_util::task::TaskTracker;
 
 use crate::certs::Resolver;
 use crate::image_policy::ImageBackends;
-use crate::kind::{Reader, Watched};
 use crate::kinds::Kinds;
 use crate::manager::background::Background;
 use crate::manager::certificates::Supply;
@@ -53,7 +52,7 @@ use crate::metrics::{Freshness, Metrics};
 use crate::readiness::{Gate, Readiness};
 use crate::server::{Known, Shutdown};
 use crate::watch::read_model as model_watch;
-use crate::watch::read_model::{Clients, Model, ReadModel, generation_text};
+use crate::watch::read_model::{CONFIGURATION, Clients, Model, REVISIONS, ReadModel, generation_text};
 use engine::sidecarset::api::PLURAL;
 use engine::snapshot::Snapshot;
 use engine::snapshot::builder::SnapshotBuilder;
@@ -118,7 +117,6 @@ impl Manager {
         let gates = Gates {
             model: ModelGates {
                 synced: read_by_decisions(&options.kinds, &model)
-                    .chain([("configuration", &model.configuration), ("controllerrevisions", &model.revisions)])
                     .map(|(watch, it)| Gated { watch, gate: gate(&format!("sync:{watch}")), model: it.clone() })
                     .collect(),
                 snapshot: gate("snapshot"),
@@ -228,9 +226,9 @@ async fn open_gates(model: ReadModel, gates: ModelGates) {
 
 /// The watches of what decisions about these kinds read, each once.
 fn read_by_decisions<'w>(kinds: &Kinds, model: &'w ReadModel) -> impl Iterator<Item = (&'static str, &'w Model)> {
-    let read: Vec<&Watched> =
-        kinds.iter().flat_map(|kind| kind.watches).filter(|watched| watched.reader == Reader::Decisions).collect();
-    model.models().into_iter().filter(move |(plural, _)| read.iter().any(|watched| watched.plural == *plural))
+    let of_kinds = kinds.iter().flat_map(|kind| kind.watches).map(|(_, plural)| *plural);
+    let read: Vec<&str> = of_kinds.chain([CONFIGURATION, REVISIONS]).collect();
+    model.models().into_iter().filter(move |(plural, _)| read.contains(plural))
 }
 
 /// Reports the generation of the snapshot, and when the API server last confirmed it.

@@ -120,22 +120,22 @@ impl Narrowing {
         }
     }
 
-    fn wanted(&self) -> Wanted {
+    fn wanted(&self) -> WantedRules {
         if !self.enabled {
-            return Wanted { mutating: NarrowingRule::Wide, validating: NarrowingRule::Wide };
+            return WantedRules { mutating: NarrowingRule::Wide, validating: NarrowingRule::Wide };
         }
         let records = self.model.sets.all();
         let sets = || records.iter().filter_map(|record| record.compiled.as_deref());
         let snapshot = self.model.snapshot.load();
         let with_stages = |sets| narrowing(sets, &self.stages, &snapshot);
-        Wanted {
+        WantedRules {
             mutating: with_stages(NarrowingRule::of(sets())),
             validating: with_stages(NarrowingRule::of(sets().filter(|set| set.is_must()))),
         }
     }
 
     /// Waits until something else is wanted for another reason than a set.
-    async fn others(&self, publications: &mut watch::Receiver<u64>, known: &Wanted) {
+    async fn others(&self, publications: &mut watch::Receiver<u64>, known: &WantedRules) {
         while self.wanted() == *known {
             if publications.changed().await.is_err() {
                 // The read model is gone with the process.
@@ -145,7 +145,7 @@ impl Narrowing {
     }
 
     /// Brings both configurations a step further; returns the pods of both afterwards, or nothing where one is not there.
-    async fn pass(&self, wanted: &Wanted, settled: bool) -> Result<Option<NarrowingRule>, Error> {
+    async fn pass(&self, wanted: &WantedRules, settled: bool) -> Result<Option<NarrowingRule>, Error> {
         let mutating = self.bring::<MutatingWebhookConfiguration>(&wanted.mutating, settled).await?;
         let validating = self.bring::<ValidatingWebhookConfiguration>(&wanted.validating, settled).await?;
         Ok(mutating.zip(validating).map(|(mutating, validating)| wanted.covered(&mutating, &validating)))
@@ -201,14 +201,14 @@ impl Narrowing {
 
 /// What each of the two entries for pods is to ask about.
 #[derive(Debug, PartialEq)]
-struct Wanted {
+struct WantedRules {
     /// Pods that a set may select.
     mutating: NarrowingRule,
     /// Pods that a must may select: only for those has validation something to refuse. A pod of other sets costs one call, not two.
     validating: NarrowingRule,
 }
 
-impl Wanted {
+impl WantedRules {
     /// The pods that are known to get what sets are for, where the entries ask about these.
     fn covered(&self, mutating: &NarrowingRule, validating: &NarrowingRule) -> NarrowingRule {
         if validating.covers(&self.validating) { mutating.clone() } else { mutating.and(validating) }

@@ -24,7 +24,7 @@ pub struct ManagerOptions {
     /// Controllers to run.
     pub controllers: Controllers,
     /// How they run.
-    pub tuning: ControllerOptions,
+    pub controller_options: ControllerOptions,
     /// How long what runs may go on once the process is to end.
     pub grace_period: Duration,
     /// With several replicas: the election of the one that writes.
@@ -61,14 +61,14 @@ impl ManagerOptions {
     }
 }
 
-/// An election.
+/// Which lease makes a replica the leader.
 #[derive(Debug, Clone)]
 pub struct Election {
     /// Namespace of the lease.
     pub namespace: String,
     /// Name of the lease.
     pub lease: String,
-    /// Its times.
+    /// How long leadership lasts, and how often it is renewed.
     pub times: Times,
 }
 

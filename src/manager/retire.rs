@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, ObjectMeta, Patch, PatchParams};
+use kube::api::{ApiResource, DynamicObject, ListParams, ObjectMeta, Patch, PatchParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -31,7 +31,7 @@ pub struct Retirement {
     objects: ApiResource,
 }
 
-/// The outcome.
+/// What became of a kind that was to be retired.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RetireOutcome {
     /// There is no such definition.
@@ -59,13 +59,9 @@ impl Retirement {
                 && is_own(rule.resources, &names.plural)
                 && rule.verbs.iter().any(|verb| verb == "patch")
         });
-        let stored = spec.versions.into_iter().find(|version| version.storage)?.name;
         (writes || spec.conversion.is_some()).then(|| Self {
             definition: format!("{}.{group}", names.plural),
-            objects: ApiResource::from_gvk_with_plural(
-                &GroupVersionKind::gvk(&group, &stored, &names.kind),
-                &names.plural,
-            ),
+            objects: kind.api_resource(),
             group,
         })
     }

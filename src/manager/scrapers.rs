@@ -14,10 +14,9 @@ use kube::{Api, Client};
 use ring::digest::{SHA256, digest};
 use tokio::sync::Semaphore;
 
-use crate::answers::within;
+use crate::answers::{URGENT_REQUEST_TIMEOUT, within};
 use crate::server::{Bearer, Scrapers};
 
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long an answer that allowed a user counts; a token that is revoked is good for so long.
 const REMEMBERED: Duration = Duration::from_secs(60);
 /// Answers that are remembered: a Prometheus or two, and those before them whose tokens were renewed.
@@ -100,7 +99,7 @@ impl Scrapers for TokenReviews {
                 let _asking = self.asking.acquire().await;
                 self.ask(token).await.map_err(|error| error.to_string())
             };
-            let bearer = within(REQUEST_TIMEOUT, question).await?;
+            let bearer = within(URGENT_REQUEST_TIMEOUT, question).await?;
             if bearer == Bearer::Allowed {
                 self.remember(known);
             }

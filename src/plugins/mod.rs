@@ -3,13 +3,14 @@
 pub mod conditions;
 pub mod controller;
 pub mod crd;
+pub mod diagnosis;
 mod entries;
 pub mod statuses;
 
 use admission::Registry;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
-use crate::kind::{Family, Kind, Reader, Watched};
+use crate::kind::{Family, Kind};
 use crate::names::IMAGE_POLICY_SECRET;
 use crate::permissions::{READ, rule};
 use engine::plugins::api::{GROUP, PLURAL};
@@ -25,8 +26,12 @@ pub const ADMISSION_PLUGIN: Kind = Kind {
     demands: endpoints::demands,
     controller: Some(controller::start),
     watches: &[
-        Watched { group: GROUP, plural: PLURAL, reader: Reader::Decisions },
-        Watched { group: "", plural: "namespaces", reader: Reader::Decisions },
+        (GROUP, PLURAL),
+        ("", "namespaces"),
+        ("", "resourcequotas"),
+        ("", "nodes"),
+        ("storage.k8s.io", "storageclasses"),
+        ("", "serviceaccounts"),
     ],
     samples: &[
         "policy_v1alpha1_alwayspullimages.yaml",
@@ -52,6 +57,8 @@ pub const ADMISSION_PLUGIN: Kind = Kind {
         "policy_v1alpha1_serviceaccount.yaml",
         "policy_v1alpha1_noderestriction.yaml",
     ],
+    is_optional: true,
+    diagnosis: Some(diagnosis::diagnosis),
     ..Kind::new(controller::NAME, Family::Product, |_| crd::admission_plugin())
 };
 

@@ -7,8 +7,9 @@ pub mod crd;
 use admission::Registry;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
-use crate::kind::{Family, Kind, Reader, Watched};
+use crate::kind::{Family, Kind};
 use crate::permissions::{READ, rule};
+use crate::plugins::diagnosis::diagnosis;
 use engine::podsecurityprofile::api::{GROUP, PLURAL};
 use engine::podsecurityprofile::endpoints::{self, PodSecurityProfiles};
 use engine::podsecurityprofile::validation::{PodSecurityProfileValidation, RULE};
@@ -21,11 +22,10 @@ pub const POD_SECURITY_PROFILE: Kind = Kind {
     stages: &[&PodSecurityProfiles],
     demands: endpoints::demands,
     controller: Some(controller::start),
-    watches: &[
-        Watched { group: GROUP, plural: PLURAL, reader: Reader::Decisions },
-        Watched { group: "", plural: "namespaces", reader: Reader::Decisions },
-    ],
+    watches: &[(GROUP, PLURAL), ("", "namespaces")],
     samples: &["policy_v1alpha1_podsecurityprofile.yaml"],
+    is_optional: true,
+    diagnosis: Some(diagnosis),
     ..Kind::new(controller::NAME, Family::Product, |_| crd::pod_security_profile())
 };
 

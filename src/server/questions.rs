@@ -63,9 +63,9 @@ impl Asker for AllowAll {
 }
 
 /// A question that was sent, for all who wait for its answer.
-type Asked = Shared<BoxFuture<'static, Option<Known>>>;
+type PendingAnswer = Shared<BoxFuture<'static, Option<Known>>>;
 /// Questions that are open. Who waits holds them, so that one that no review waits for any more is given up.
-type Open = Mutex<HashMap<Question, (WeakShared<BoxFuture<'static, Option<Known>>>, Arc<AtomicBool>)>>;
+type OpenQuestions = Mutex<HashMap<Question, (WeakShared<BoxFuture<'static, Option<Known>>>, Arc<AtomicBool>)>>;
 
 /// Whether the request that answers a question was sent, and did not only wait for its turn.
 #[derive(Debug, Default)]
@@ -93,7 +93,7 @@ pub struct Questions {
     reviewers: Shares<Semaphore>,
     time_limit: Duration,
     time_limit_for_images: Duration,
-    open: Arc<Open>,
+    open: Arc<OpenQuestions>,
     remembered: Arc<Remembered>,
     rate_limits: RateLimits,
     began: Instant,
@@ -179,7 +179,7 @@ impl Questions {
     }
 
     /// The request for this question: the one that is open already, or a new one.
-    fn asked(&self, question: &Question, sent: &Sent) -> Option<Asked> {
+    fn asked(&self, question: &Question, sent: &Sent) -> Option<PendingAnswer> {
         let asker = Arc::clone(self.asker.as_ref()?);
         // An object may have come while an earlier request for it was open.
         if matches!(question, Question::Object(_)) {
@@ -253,7 +253,7 @@ impl Questions {
 
 /// The place of a question among those that are open, which goes with its request.
 struct AskedEntry {
-    open: Arc<Open>,
+    open: Arc<OpenQuestions>,
     question: Question,
 }
 

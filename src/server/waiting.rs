@@ -23,21 +23,21 @@ const SHARES: usize = 2;
 /// Room for reviews that wait.
 #[derive(Debug)]
 pub struct Waiting {
-    images: Room,
-    others: Room,
-    backends: Shares<Room>,
+    images: WaitingRoom,
+    others: WaitingRoom,
+    backends: Shares<WaitingRoom>,
 }
 
 /// So many places, and so much memory.
 #[derive(Debug)]
-struct Room {
+struct WaitingRoom {
     turns: Arc<Semaphore>,
     reviews: usize,
     memory: BodyMemory,
     bytes: usize,
 }
 
-impl Room {
+impl WaitingRoom {
     fn new(reviews: usize, bytes: usize) -> Self {
         Self { turns: Arc::new(Semaphore::new(reviews)), reviews, memory: BodyMemory::new(bytes), bytes }
     }
@@ -47,14 +47,14 @@ impl Room {
     }
 
     /// A review that is larger than the room has all of it.
-    fn enter(&self, bytes: usize) -> Result<Held, Unserved> {
+    fn enter(&self, bytes: usize) -> Result<HeldTurn, Unserved> {
         let turn = Arc::clone(&self.turns).try_acquire_owned().map_err(|_| Unserved::Overloaded)?;
-        Ok(Held { _turn: turn, _memory: self.memory.take(bytes.min(self.bytes))? })
+        Ok(HeldTurn { _turn: turn, _memory: self.memory.take(bytes.min(self.bytes))? })
     }
 }
 
 #[derive(Debug)]
-struct Held {
+struct HeldTurn {
     _turn: OwnedSemaphorePermit,
     _memory: Option<OwnedSemaphorePermit>,
 }
@@ -62,8 +62,8 @@ struct Held {
 /// The place of a review that waits.
 #[derive(Debug)]
 pub struct Place {
-    _held: Option<Held>,
-    _of_backends: Vec<(Held, Arc<Room>)>,
+    _held: Option<HeldTurn>,
+    _of_backends: Vec<(HeldTurn, Arc<WaitingRoom>)>,
 }
 
 impl Waiting {
@@ -74,8 +74,8 @@ impl Waiting {
 
     fn with(reviews: usize, bytes: usize) -> Self {
         Self {
-            images: Room::new(SHARES * reviews, bytes),
-            others: Room::new(reviews, bytes),
+            images: WaitingRoom::new(SHARES * reviews, bytes),
+            others: WaitingRoom::new(reviews, bytes),
             backends: Shares::default(),
         }
     }

@@ -63,14 +63,14 @@ struct Route {
 }
 
 /// Where a body is decided on.
-enum Held {
+enum HeldBody {
     /// Here, at once.
     Here(WholeBody),
     /// In a separate thread, which may go on when the client is gone.
     Apart(Arc<WholeBody>),
 }
 
-impl Held {
+impl HeldBody {
     fn whole(&self) -> &WholeBody {
         match self {
             Self::Here(body) => body,
@@ -139,7 +139,7 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
             body::discard(body, self.limits.body);
             return reply::method_not_allowed();
         }
-        let _counted = Counted::up(&self.metrics.in_flight);
+        let _counted = CountedGauge::up(&self.metrics.in_flight);
         let budget = budget(parts.uri.query(), self.limits.default_deadline);
         let time = Time { until: started + budget, in_all: budget };
         let outcome = match self.serve(route, &parts, body, time).await {
@@ -223,7 +223,7 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
             }
             Err(_) => return Err(Unserved::OutOfTime.into()),
         };
-        let body = if body.bytes.len() > route.large { Held::Apart(Arc::new(body)) } else { Held::Here(body) };
+        let body = if body.bytes.len() > route.large { HeldBody::Apart(Arc::new(body)) } else { HeldBody::Here(body) };
         let mut answers = Answers::default();
         for _ in 0..ROUNDS {
             let (questions, uid) = match self.decided(route, &body, &answers, deadline).await {
@@ -252,13 +252,15 @@ impl<W: Send + Sync + 'static> Webhooks<W> {
     async fn decided(
         &self,
         route: &Route,
-        body: &Held,
+        body: &HeldBody,
         answers: &Answers,
         deadline: Instant,
     ) -> Result<Answered, Refusal> {
         let body = match body {
-            Held::Here(body) => body,
-            Held::Apart(body) => return self.decide_apart(route, Arc::clone(body), answers.clone(), deadline).await,
+            HeldBody::Here(body) => body,
+            HeldBody::Apart(body) => {
+                return self.decide_apart(route, Arc::clone(body), answers.clone(), deadline).await;
+            }
         };
         let _turn = self.turn(deadline).await?;
         let answered = self.decision(route).decide(&body.bytes, answers, deadline)?;
@@ -366,16 +368,16 @@ fn require_json(headers: &HeaderMap) -> Result<(), Unserved> {
 }
 
 /// Counts for as long as it lives, also when the client goes away in the middle.
-struct Counted<'a>(&'a Gauge);
+struct CountedGauge<'a>(&'a Gauge);
 
-impl<'a> Counted<'a> {
+impl<'a> CountedGauge<'a> {
     fn up(gauge: &'a Gauge) -> Self {
         gauge.inc();
         Self(gauge)
     }
 }
 
-impl Drop for Counted<'_> {
+impl Drop for CountedGauge<'_> {
     fn drop(&mut self) {
         self.0.dec();
     }

@@ -8,7 +8,7 @@ pub mod rollout;
 use admission::Registry;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
-use crate::kind::{Family, Kind, Reader, Watched};
+use crate::kind::{Family, Kind};
 use crate::permissions::{READ, rule};
 use engine::pod;
 use engine::sidecarset::api::{GROUP, PLURAL};
@@ -24,11 +24,7 @@ pub const SIDECAR_SET: Kind = Kind {
     webhooks,
     demands: pod::after_creation::demands,
     controller: Some(controller::start),
-    watches: &[
-        Watched { group: GROUP, plural: PLURAL, reader: Reader::Decisions },
-        Watched { group: "", plural: "namespaces", reader: Reader::Decisions },
-        Watched { group: "", plural: "pods", reader: Reader::Controller },
-    ],
+    watches: &[(GROUP, PLURAL), ("", "namespaces")],
     samples: &["apps_v1alpha1_sidecarset.yaml"],
     ..Kind::new(controller::NAME, Family::Product, |_| crd::sidecarset())
 };

@@ -12,11 +12,11 @@ use crate::watch::report::status_code;
 /// Whether a watch fails. Clones share what they know.
 #[derive(Debug, Clone, Default)]
 pub struct Failing {
-    seen: Arc<ArcSwapOption<Seen>>,
+    seen: Arc<ArcSwapOption<SeenErrors>>,
 }
 
 #[derive(Debug, Clone)]
-struct Seen {
+struct SeenErrors {
     since: Instant,
     last: Instant,
     why: String,
@@ -39,7 +39,7 @@ impl Failing {
     fn note_at(&self, why: String, last_seen: &LastSeen, now: Instant) {
         let before = self.seen.load_full().filter(|seen| !was_seen(last_seen, seen.last, now));
         let since = before.map_or(now, |seen| seen.since);
-        self.seen.store(Some(Arc::new(Seen { since, last: now, why })));
+        self.seen.store(Some(Arc::new(SeenErrors { since, last: now, why })));
     }
 
     fn since_at(&self, last_seen: &LastSeen, now: Instant) -> Option<(Duration, String)> {

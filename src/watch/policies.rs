@@ -1,42 +1,88 @@
-//! Objects of policies, as their watches find them.
+//! The watch of a kind of policies: objects that decisions read, of which a cluster may lack the definition.
+
+use std::fmt::Debug;
+use std::future::pending;
+use std::pin::Pin;
 
 use engine::snapshot::collection::Collected;
 use engine::snapshot::policies::{Policies, Policy};
+use futures::{Stream, StreamExt as _};
+use kube::core::ClusterResourceScope;
 use kube::runtime::watcher::{self, Event};
-use kube::{Resource, ResourceExt as _};
+use kube::{Api, Client, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
 
-use super::follow::{Follower, WatchStep};
+use super::follow::{Follower, WatchStep, events};
 use super::lenient::Lenient;
 use super::model::Model;
+use super::read_model::watch_config;
 
-/// Takes in an event of a kind whose definition a cluster may lack: then there are no objects.
-pub(super) fn take<R, P>(
-    event: Result<Event<Lenient<R>>, watcher::Error>,
-    model: &Model,
-    follower: &mut Follower<String>,
-    collection: &mut Collected<Policies<P>>,
-) where
-    R: Resource<DynamicType = ()> + DeserializeOwned + Into<P>,
-    P: Policy,
+/// What is read of an event.
+type Read<R> = Result<Event<Lenient<R>>, watcher::Error>;
+
+/// A watch. Where there is none, there are no objects.
+pub(super) struct PolicyWatch<'m, R> {
+    model: &'m Model,
+    events: Option<Pin<Box<dyn Stream<Item = Read<R>> + Send>>>,
+    follower: Follower<String>,
+}
+
+impl<'m, R> PolicyWatch<'m, R>
+where
+    R: Resource<DynamicType = (), Scope = ClusterResourceScope> + Clone + DeserializeOwned + Debug + Send + 'static,
+    Lenient<R>: Resource<DynamicType = (), Scope = ClusterResourceScope>,
 {
-    if model.note_optional(&event) {
-        for record in collection.collection().table().all() {
-            collection.remove(&record.name);
+    /// A watch by this client; none where the kind is off.
+    pub(super) fn new(client: Option<Client>, model: &'m Model) -> Self {
+        if client.is_none() {
+            model.mark_unknown();
         }
-        return;
+        let watch = |client| events(Api::<Lenient<R>>::all(client), watch_config()).boxed();
+        Self { events: client.map(watch), ..Self::of(model) }
     }
-    follower.follow(event, Lenient::name_any, |step| match step {
-        WatchStep::Is(lenient) => {
-            let name = lenient.name_any();
-            match lenient.object() {
-                Ok(object) => drop(collection.apply(&(*object).into())),
-                Err(error) => {
-                    tracing::warn!(kind = P::KIND, name, %error, "The object cannot be read; its last good form stays");
+
+    /// A watch without events.
+    pub(super) fn of(model: &'m Model) -> Self {
+        Self { model, events: None, follower: Follower::default() }
+    }
+
+    /// The next event; none, for ever, where there is no watch.
+    ///
+    /// # Errors
+    /// Those of the watch, which goes on.
+    pub(super) async fn next(&mut self) -> Read<R> {
+        if let Some(events) = &mut self.events
+            && let Some(event) = events.next().await
+        {
+            return event;
+        }
+        pending().await
+    }
+
+    /// Takes an event in.
+    pub(super) fn take<P>(&mut self, event: Read<R>, collection: &mut Collected<Policies<P>>)
+    where
+        R: Into<P>,
+        P: Policy,
+    {
+        if self.model.note_optional(&event) {
+            for record in collection.collection().table().all() {
+                collection.remove(&record.name);
+            }
+            return;
+        }
+        self.follower.follow(event, Lenient::name_any, |step| match step {
+            WatchStep::Is(lenient) => {
+                let name = lenient.name_any();
+                match lenient.object() {
+                    Ok(object) => drop(collection.apply(&(*object).into())),
+                    Err(error) => {
+                        tracing::warn!(kind = P::KIND, name, %error, "The object cannot be read; its last good form stays");
+                    }
                 }
             }
-        }
-        WatchStep::Gone(name) => drop(collection.remove(&name)),
-        WatchStep::Listed => model.mark_synced(),
-    });
+            WatchStep::Gone(name) => drop(collection.remove(&name)),
+            WatchStep::Listed => self.model.mark_synced(),
+        });
+    }
 }

@@ -2,7 +2,6 @@
 
 mod event_handler;
 
-use std::fmt::Debug;
 use std::future::pending;
 use std::pin::pin;
 use std::sync::Arc;
@@ -10,12 +9,11 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use event_handler::EventHandler;
-use futures::{Stream, StreamExt, stream};
+use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use kube::core::ClusterResourceScope;
-use kube::runtime::watcher::{self, Event};
-use kube::{Api, Client, Resource, ResourceExt as _};
-use serde::de::{DeserializeOwned, IgnoredAny};
+use kube::runtime::watcher;
+use kube::{Api, Client, ResourceExt as _};
+use serde::de::IgnoredAny;
 use tokio::sync::{broadcast, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -29,6 +27,7 @@ pub use crate::watch::model::Model;
 use crate::watch::model::wait_for;
 use crate::watch::nodes::Nodes;
 use crate::watch::partial::Partial;
+use crate::watch::policies::PolicyWatch;
 use crate::watch::quotas::Quotas;
 use crate::watch::revision::RevisionResource;
 use crate::watch::service_accounts::ServiceAccounts;
@@ -67,6 +66,11 @@ const PAGE: u32 = 50;
 
 /// A reader with more pending changes than that gets [`broadcast::error::RecvError::Lagged`].
 const CHANGES: usize = 1024;
+
+/// The watch of our configuration, in the names of gates.
+pub const CONFIGURATION: &str = "configuration";
+/// The watch of revisions of sets, in the names of gates.
+pub const REVISIONS: &str = "controllerrevisions";
 
 /// A change that a controller may want to act on. What decisions read of it is in the snapshot by the time that this is sent.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -148,14 +152,16 @@ impl ReadModel {
         }
     }
 
-    /// The watches of what rows of kinds name, by its plural.
-    pub const fn models(&self) -> [(&'static str, &Model); 5] {
+    /// The watches that snapshots wait for, by the plural of what is watched: of kinds whose rows name it, and the two last of all.
+    pub const fn models(&self) -> [(&'static str, &Model); 7] {
         [
             (PLURAL, &self.sidecarsets),
             (plugins::PLURAL, &self.plugins),
             (limits::PLURAL, &self.limit_ranges),
             (profiles::PLURAL, &self.security_profiles),
             ("namespaces", &self.namespaces),
+            (CONFIGURATION, &self.configuration),
+            (REVISIONS, &self.revisions),
         ]
     }
 
@@ -186,16 +192,15 @@ impl ReadModel {
         self.generation.subscribe()
     }
 
-    fn publish(&self, builder: &mut SnapshotBuilder) {
+    /// Replaces the snapshot by what the builder has.
+    pub(crate) fn publish(&self, builder: &mut SnapshotBuilder) {
         builder.publish(&self.snapshot);
         self.generation.send_replace(self.snapshot.load().generation);
     }
 
     /// How long ago the quieter of the watches got an answer; `None` while one of them never did.
     pub fn age(&self) -> Option<Duration> {
-        let others = self.namespaces.age()?.max(self.configuration.age()?).max(self.revisions.age()?);
-        let policies = self.plugins.age()?.max(self.limit_ranges.age()?).max(self.security_profiles.age()?);
-        Some(self.sidecarsets.age()?.max(policies).max(others))
+        self.models().into_iter().try_fold(Duration::ZERO, |oldest, (_, model)| Some(oldest.max(model.age()?)))
     }
 }
 
@@ -245,12 +250,10 @@ pub fn watch_config() -> watcher::Config {
 /// Watches until cancelled, and asks for the version of the API server. Failures are logged and tried again, for ever.
 pub async fn run(mut builder: SnapshotBuilder, model: ReadModel, clients: Clients, cancel: CancellationToken) {
     let mut sets = pin!(events(Api::<Lenient<SidecarSetResource>>::all(clients.sidecarsets), watch_config()));
-    let mut plugins = pin!(events_where_served::<AdmissionPluginResource>(clients.plugins, &model.plugins));
-    let of_ranges = events_where_served::<ClusterLimitRangeResource>(clients.limit_ranges, &model.limit_ranges);
-    let mut limit_ranges = pin!(of_ranges);
-    let of_profiles =
-        events_where_served::<PodSecurityProfileResource>(clients.security_profiles, &model.security_profiles);
-    let mut profiles = pin!(of_profiles);
+    let mut plugins = PolicyWatch::<AdmissionPluginResource>::new(clients.plugins, &model.plugins);
+    let mut limit_ranges = PolicyWatch::<ClusterLimitRangeResource>::new(clients.limit_ranges, &model.limit_ranges);
+    let mut profiles =
+        PolicyWatch::<PodSecurityProfileResource>::new(clients.security_profiles, &model.security_profiles);
     let mut namespaces = pin!(events(Api::<PartialNamespace>::all(clients.namespaces), watch_config()));
     let maps = Api::<ConfigMap>::namespaced(clients.configuration, &clients.namespace);
     let of_one = watch_config().fields(&format!("metadata.name={CONFIG_MAP}"));
@@ -278,16 +281,16 @@ pub async fn run(mut builder: SnapshotBuilder, model: ReadModel, clients: Client
             }
             Some(event) = namespaces.next() => handler.namespace(event, &mut builder),
             Some(event) = sets.next() => handler.set(event, &mut builder),
-            Some(event) = plugins.next() => {
-                handler.plugin(event, &mut builder);
+            event = plugins.next() => {
+                plugins.take(event, &mut builder.collections.plugins);
                 quotas.follow_need(&mut builder);
                 storage_classes.follow_need(&mut builder);
                 nodes.follow_need(&mut builder);
                 accounts.follow_need(&mut builder);
                 images.follow_need(&builder);
             }
-            Some(event) = limit_ranges.next() => handler.limit_range(event, &mut builder),
-            Some(event) = profiles.next() => handler.security_profile(event, &mut builder),
+            event = limit_ranges.next() => limit_ranges.take(event, &mut builder.collections.limit_ranges),
+            event = profiles.next() => profiles.take(event, &mut builder.collections.security_profiles),
             event = quotas.next() => quotas.take(event, &mut builder),
             event = storage_classes.next() => storage_classes.take(event, &mut builder),
             event = nodes.next() => nodes.take(event, &mut builder),
@@ -299,22 +302,6 @@ pub async fn run(mut builder: SnapshotBuilder, model: ReadModel, clients: Client
         }
         handler.pass_on(&builder);
     }
-}
-
-/// The events of a kind; none, for ever, where the cluster does not know it.
-fn events_where_served<K>(
-    client: Option<Client>,
-    model: &Model,
-) -> impl Stream<Item = Result<Event<Lenient<K>>, watcher::Error>> + Send + use<K>
-where
-    K: Resource<DynamicType = (), Scope = ClusterResourceScope> + Clone + DeserializeOwned + Debug + Send + 'static,
-    Lenient<K>: Resource<DynamicType = (), Scope = ClusterResourceScope>,
-{
-    let Some(client) = client else {
-        model.mark_unknown();
-        return stream::pending().right_stream();
-    };
-    events(Api::<Lenient<K>>::all(client), watch_config()).left_stream()
 }
 
 /// Waits until then; for ever where there is no such time.

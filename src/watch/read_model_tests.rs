@@ -97,16 +97,19 @@ fn nothing_is_published_before_all_collections_are_complete() {
         handler.revision(Ok(event), &mut builder);
     }
     assert!(!handler.all_listed());
+    let mut plugins = PolicyWatch::<AdmissionPluginResource>::of(&model.plugins);
     for event in [Event::Init, Event::InitDone] {
-        handler.plugin(Ok(event), &mut builder);
+        plugins.take(Ok(event), &mut builder.collections.plugins);
     }
     assert!(!handler.all_listed());
+    let mut ranges = PolicyWatch::<ClusterLimitRangeResource>::of(&model.limit_ranges);
     for event in [Event::Init, Event::InitDone] {
-        handler.limit_range(Ok(event), &mut builder);
+        ranges.take(Ok(event), &mut builder.collections.limit_ranges);
     }
     assert!(!handler.all_listed());
+    let mut profiles = PolicyWatch::<PodSecurityProfileResource>::of(&model.security_profiles);
     for event in [Event::Init, Event::InitDone] {
-        handler.security_profile(Ok(event), &mut builder);
+        profiles.take(Ok(event), &mut builder.collections.security_profiles);
     }
     assert!(handler.all_listed() && !model.is_published());
     model.publish(&mut builder);
@@ -162,12 +165,12 @@ fn a_revision_that_appears_after_its_set_is_in_the_next_snapshot_and_its_set_is_
 fn a_cluster_that_does_not_know_plugins_has_none_and_no_fault() {
     let mut builder = SnapshotBuilder::new(engine::snapshot::Exclusion::default(), true);
     let model = ReadModel::of(&builder);
-    let mut handler = EventHandler::of(&model);
+    let mut plugins = PolicyWatch::<AdmissionPluginResource>::of(&model.plugins);
     let object = json!({"metadata": {"name": "a", "uid": "a"}, "spec": {"plugin": "AlwaysPullImages"}});
-    handler.plugin(Ok(Event::Apply(serde_json::from_value(object).unwrap())), &mut builder);
+    plugins.take(Ok(Event::Apply(serde_json::from_value(object).unwrap())), &mut builder.collections.plugins);
     assert_eq!(model.plugin_table.all().len(), 1);
     let missing = kube::core::Status::failure("not found", "NotFound").with_code(404).boxed();
-    handler.plugin(Err(watcher::Error::InitialListFailed(kube::Error::Api(missing))), &mut builder);
+    plugins.take(Err(watcher::Error::InitialListFailed(kube::Error::Api(missing))), &mut builder.collections.plugins);
     assert!(model.plugins.is_synced() && model.plugins.failing().is_none());
     assert!(model.plugin_table.all().is_empty(), "the definition went, and its objects with it");
     assert_eq!(model.plugins.age(), Some(Duration::ZERO));
@@ -215,7 +218,8 @@ fn of_every_watch_it_is_noted_that_it_fails() {
     handler.set(Err(watcher::Error::NoResourceVersion), &mut builder);
     handler.namespace(Err(watcher::Error::NoResourceVersion), &mut builder);
     handler.configuration(Err(watcher::Error::NoResourceVersion), &mut builder);
-    handler.plugin(Err(watcher::Error::NoResourceVersion), &mut builder);
+    let mut plugins = PolicyWatch::<AdmissionPluginResource>::of(&model.plugins);
+    plugins.take(Err(watcher::Error::NoResourceVersion), &mut builder.collections.plugins);
     handler.revision(Err(watcher::Error::NoResourceVersion), &mut builder);
     for watch in [&model.sidecarsets, &model.plugins, &model.namespaces, &model.configuration, &model.revisions] {
         assert!(watch.failing().is_some());

@@ -23,7 +23,7 @@ use crate::controller::apply::Error;
 use crate::controller::scope::Scoped;
 use crate::controller::status;
 use crate::crd::{self, Definition};
-use crate::kind::{Family, Kind, Reader, Watched};
+use crate::kind::{Family, Kind};
 use crate::permissions::own_kind;
 
 /// A part of an object that is decoded with whatever is missing at its default.
@@ -51,7 +51,7 @@ pub trait KindSpec: Part {
 /// The row of a kind of the workshop that only watches and reconciles its own objects, for the kind to say what it does in addition.
 pub const fn row<S: KindSpec>(crd: fn(&WebhookClientConfig) -> CustomResourceDefinition) -> Kind {
     let rules: fn() -> Vec<PolicyRule> = || own_kind(S::GROUP, S::PLURAL);
-    Kind { rules, watches: Object::<S>::WATCHES, ..Kind::new(Object::<S>::NAME, Family::Workshop, crd) }
+    Kind { rules, ..Kind::new(Object::<S>::NAME, Family::Workshop, crd) }
 }
 
 /// The definition of the kind with this schema of the whole object, without columns of its own.
@@ -101,7 +101,6 @@ pub struct Object<S: KindSpec> {
 impl<S: KindSpec> Object<S> {
     const RESOURCES: &'static [Resource] =
         &[Resource { group: S::GROUP, version: S::VERSION, resource: S::PLURAL, kind: S::KIND }];
-    const WATCHES: &'static [Watched] = &[Watched { group: S::GROUP, plural: S::PLURAL, reader: Reader::Controller }];
     const LOWER: &'static Joined = &Joined::of(&[S::KIND]).lower();
     const WITH_GROUP: &'static Joined = &Joined::of(&[Self::NAME, ".", S::GROUP]);
     const WITH_VERSION: &'static Joined = &Joined::of(&[S::GROUP, "/", S::VERSION]);

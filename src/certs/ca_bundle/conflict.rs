@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::object::Trust;
 
 /// So often another may have the last word before we call it a contest: once is an upgrade that went back and forth.
-const TIMEOUT: u32 = 3;
+const TOLERATED_LOSSES: u32 = 3;
 
 /// We go on answering, so that an end of the contest is an end in order.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5 * 60);
@@ -43,7 +43,7 @@ impl BundleConflict {
 
     /// How long to wait after the last loss, once it is a contest. `check` is the pause without one.
     pub fn pause(&self, check: Duration) -> Option<Duration> {
-        let excess = self.losses.checked_sub(TIMEOUT)?;
+        let excess = self.losses.checked_sub(TOLERATED_LOSSES)?;
         Some(check.saturating_mul(2_u32.saturating_pow(excess + 1)).min(LONGEST_PAUSE))
     }
 

@@ -14,7 +14,7 @@ use crate::certs::lifetimes::{CertificateLifetimes, signed};
 use crate::certs::trust_anchor::TrustAnchor;
 
 /// A replica that the leader has left out for this long helps itself: the leader may run in another mode.
-const TIMEOUT: Duration = Duration::from_secs(5);
+const LEFT_OUT_FOR: Duration = Duration::from_secs(5);
 
 /// Who writes the caBundles.
 #[derive(Debug, Clone)]
@@ -68,7 +68,7 @@ impl Publisher {
     fn duty(&self, is_trusted: bool) -> Duty {
         match &self.writer {
             Writer::Leader(leading) if *leading.borrow() => Duty::Keep { overlap: self.overlap },
-            Writer::Leader(_) if !is_trusted && self.started.elapsed() >= TIMEOUT.min(self.settle) => Duty::Add,
+            Writer::Leader(_) if !is_trusted && self.started.elapsed() >= LEFT_OUT_FOR.min(self.settle) => Duty::Add,
             Writer::Leader(_) | Writer::Registration => Duty::Look,
         }
     }

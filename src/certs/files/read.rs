@@ -15,7 +15,7 @@ use tokio::time::timeout;
 /// The most that a file may hold; a Secret holds no more than that.
 pub const LIMIT: u64 = 1 << 20;
 /// A network file system that has gone away answers neither with data nor with an error.
-const TIMEOUT: Duration = Duration::from_secs(5);
+const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Reads files one at a time.
 #[derive(Debug, Clone)]
@@ -27,7 +27,7 @@ pub struct FileReader {
 
 impl Default for FileReader {
     fn default() -> Self {
-        Self { turn: Arc::new(Semaphore::new(1)), timeout: TIMEOUT }
+        Self { turn: Arc::new(Semaphore::new(1)), timeout: READ_TIMEOUT }
     }
 }
 
@@ -142,7 +142,7 @@ mod tests {
         while reader.turn.available_permits() == 0 {
             tokio::task::yield_now().await;
         }
-        let patient = FileReader { timeout: TIMEOUT, ..reader };
+        let patient = FileReader { timeout: READ_TIMEOUT, ..reader };
         assert_eq!(patient.run(|| Ok(vec![1])).await.unwrap(), [1]);
     }
 }

@@ -99,7 +99,7 @@ fn warn_of_kinds_without_controller(args: &ServeArgs) {
     let crds = args.kinds.enable_kinds.iter().filter(|kind| kind.controller.is_some()).map(Kind::definition);
     let specs: Vec<_> = crds.map(|crd| crd.spec).collect();
     let known: Vec<_> = specs.iter().map(|spec| (spec.names.kind.as_str(), spec.group.as_str())).collect();
-    for kind in args.tuning().unknown_kinds(&known) {
+    for kind in args.controller_options().unknown_kinds(&known) {
         tracing::warn!(kind, "groupKindConcurrency has no effect: no controller of this kind runs here");
     }
 }
@@ -125,7 +125,7 @@ fn options(args: &ServeArgs, given: Given<'_>) -> Result<ManagerOptions, Cluster
         excluded_namespaces: args.excluded_namespaces.clone(),
         controllers: Controllers::parse(&flags.controllers, &args.kinds.enable_kinds)?,
         kinds: args.kinds.enable_kinds.clone(),
-        tuning: args.tuning(),
+        controller_options: args.controller_options(),
         grace_period: args.ending().drain_delay.saturating_add(args.ending().finish),
         election,
         certificates: certificates(args, webhook_url.is_some())?,

@@ -76,10 +76,11 @@ impl ServeArgs {
 
     /// The configuration that counts: what flags say and what only the file can say, as a file would say it.
     pub fn effective(&self) -> ProjectConfig {
-        let (file, tuning, ending, probes) = (&self.file, self.tuning(), self.ending(), self.probe_paths());
+        let (file, options, ending, probes) =
+            (&self.file, self.controller_options(), self.ending(), self.probe_paths());
         let mut effective = file.clone();
-        effective.sync_period = Some(GoDuration(tuning.sync_period));
-        effective.cache_namespace = tuning.namespace;
+        effective.sync_period = Some(GoDuration(options.sync_period));
+        effective.cache_namespace = options.namespace;
         let unlimited = ending.finish == Duration::MAX;
         let budget = StopBudget::AtMost(ending.drain_delay.saturating_add(ending.finish));
         effective.graceful_shut_down = Some(if unlimited { StopBudget::Unlimited } else { budget });
@@ -136,7 +137,7 @@ impl ServeArgs {
     }
 
     /// How controllers run.
-    pub fn tuning(&self) -> ControllerOptions {
+    pub fn controller_options(&self) -> ControllerOptions {
         let (file, default) = (&self.file, ControllerOptions::default());
         ControllerOptions {
             namespace: text(file.cache_namespace.as_ref()),

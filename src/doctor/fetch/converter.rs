@@ -18,7 +18,7 @@ use crate::doctor::definition::{DefinitionSpec, FoundDefinition};
 use crate::doctor::entries::ConfigurationEntry;
 use crate::doctor::facts::{Facts, Handshake};
 
-const TIMEOUT: Duration = Duration::from_secs(5);
+const CONVERSION_TIMEOUT: Duration = Duration::from_secs(5);
 const AT_ONCE: usize = 8;
 /// More than a review with one small object in it.
 const ANSWER_MAX: usize = 64 * 1024;
@@ -34,10 +34,10 @@ pub async fn all(facts: &Facts) -> BTreeMap<String, String> {
     });
     let asked: Vec<_> = asked.collect();
     let answers = futures::stream::iter(asked).map(|(key, question, path, review)| async move {
-        let answer = tokio::time::timeout(TIMEOUT, ask(&question, &path, &review)).await;
+        let answer = tokio::time::timeout(CONVERSION_TIMEOUT, ask(&question, &path, &review)).await;
         let wrong = match answer {
             Ok(answer) => answer?,
-            Err(_) => format!("gives no answer to a ConversionReview within {} s", TIMEOUT.as_secs()),
+            Err(_) => format!("gives no answer to a ConversionReview within {} s", CONVERSION_TIMEOUT.as_secs()),
         };
         Some((key, wrong))
     });

@@ -21,7 +21,7 @@ use crate::doctor::serving::is_ready;
 use crate::names::SERVICE_NAME_LABEL;
 
 /// From outside a cluster most webhooks cannot be reached; that is no finding, and not worth a long wait.
-const TIMEOUT: Duration = Duration::from_secs(2);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(2);
 
 const AT_ONCE: usize = 8;
 
@@ -30,7 +30,7 @@ pub async fn all(facts: &Facts) -> BTreeMap<String, Handshake> {
     let entries = ConfigurationEntry::all(facts).into_iter().chain(ConfigurationEntry::converters(facts));
     let asked = entries.filter_map(|entry| Some((entry.key(), question(&entry, facts)?)));
     let answers = futures::stream::iter(asked).map(|(key, question)| async move {
-        let answer = tokio::time::timeout(TIMEOUT * 2, question.ask()).await.ok().flatten();
+        let answer = tokio::time::timeout(HANDSHAKE_TIMEOUT * 2, question.ask()).await.ok().flatten();
         answer.map(|answer| (key, answer))
     });
     answers.buffer_unordered(AT_ONCE).filter_map(|answer| async move { answer }).collect().await
@@ -93,11 +93,11 @@ impl Question {
     pub(super) async fn connect(&self) -> Result<TlsStream<TcpStream>, Option<Handshake>> {
         let (host, port) = &self.address;
         let connect = TcpStream::connect((host.as_str(), *port));
-        let stream = match tokio::time::timeout(TIMEOUT, connect).await {
+        let stream = match tokio::time::timeout(HANDSHAKE_TIMEOUT, connect).await {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) if self.by_url => return Err(Some(Handshake::Unreachable(error.to_string()))),
             Err(_) if self.by_url => {
-                let why = format!("no connection within {} s", TIMEOUT.as_secs());
+                let why = format!("no connection within {} s", HANDSHAKE_TIMEOUT.as_secs());
                 return Err(Some(Handshake::Unreachable(why)));
             }
             Ok(Err(_)) | Err(_) => return Err(None),

@@ -21,11 +21,11 @@ const LATELY: Duration = Duration::from_secs(5);
 /// What replicas said lately of sets for which pods are evicted: why new pods may lack the form.
 #[derive(Debug, Default)]
 pub struct Lately {
-    sets: Mutex<HashMap<String, Said>>,
+    sets: Mutex<HashMap<String, LastDoubt>>,
 }
 
 #[derive(Debug)]
-struct Said {
+struct LastDoubt {
     generation: i64,
     at: Instant,
     doubt: Option<String>,
@@ -36,7 +36,7 @@ impl Lately {
     #[allow(clippy::option_option)] // what was found may be nothing
     pub fn found(&self, set: &SetRecord, now: Instant) -> Option<Option<String>> {
         let sets = locked(&self.sets);
-        let is_good = |said: &&Said| {
+        let is_good = |said: &&LastDoubt| {
             said.generation == set.compiled_generation && now.saturating_duration_since(said.at) < LATELY
         };
         sets.get(&*set.name).filter(is_good).map(|said| said.doubt.clone())
@@ -44,7 +44,7 @@ impl Lately {
 
     /// Takes in what was found.
     pub fn note(&self, set: &SetRecord, found: Option<String>, now: Instant) {
-        let said = Said { generation: set.compiled_generation, at: now, doubt: found };
+        let said = LastDoubt { generation: set.compiled_generation, at: now, doubt: found };
         locked(&self.sets).insert(set.name.clone(), said);
     }
 
@@ -57,11 +57,11 @@ impl Lately {
 /// When replicas are asked again for a set: each answer that is not the last one doubles the pause, and until then it counts.
 #[derive(Debug, Default)]
 pub struct Backoff {
-    sets: Mutex<HashMap<String, Asked>>,
+    sets: Mutex<HashMap<String, LastKnowledge>>,
 }
 
 #[derive(Debug)]
-struct Asked {
+struct LastKnowledge {
     uid: String,
     generation: i64,
     pause: Duration,
@@ -89,7 +89,10 @@ impl Backoff {
             (_, Some(before)) => before.saturating_mul(2).clamp(SECOND_PAUSE, LONGEST_PAUSE),
         };
         let (uid, generation) = (set.uid.clone(), set.compiled_generation);
-        sets.insert(set.name.clone(), Asked { uid, generation, pause, until: now + pause, found: found.clone() });
+        sets.insert(
+            set.name.clone(),
+            LastKnowledge { uid, generation, pause, until: now + pause, found: found.clone() },
+        );
         Some(pause)
     }
 
@@ -99,7 +102,7 @@ impl Backoff {
     }
 }
 
-impl Asked {
+impl LastKnowledge {
     fn is_about(&self, set: &SetRecord) -> bool {
         *self.uid == *set.uid && self.generation == set.compiled_generation
     }

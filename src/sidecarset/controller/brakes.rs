@@ -38,19 +38,19 @@ pub enum EvictionFailure {
 /// What counts against sets, and where the right to evict is missing.
 #[derive(Debug, Default)]
 pub struct Brakes {
-    sets: HashMap<Box<str>, OfSet>,
+    sets: HashMap<Box<str>, SetBrakes>,
     forbidden: HashMap<Arc<str>, Forbidden>,
 }
 
 #[derive(Debug, Default)]
-struct OfSet {
+struct SetBrakes {
     evicted: u64,
     by_namespace: HashMap<Arc<str>, u64>,
-    failed: Vec<Failed>,
+    failed: Vec<FailedEviction>,
 }
 
 #[derive(Debug)]
-struct Failed {
+struct FailedEviction {
     owner: u64,
     namespace: Arc<str>,
     number: Number,
@@ -91,7 +91,7 @@ impl Brakes {
         let here = of_set.by_namespace.get(namespace).copied().unwrap_or_default();
         // What came of it may be seen before its answer: then it is one of the last.
         let number = if number == Number::default() { Number { all: of_set.evicted, here } } else { number };
-        of_set.failed.push(Failed { owner, namespace: Arc::clone(namespace), number, what, at });
+        of_set.failed.push(FailedEviction { owner, namespace: Arc::clone(namespace), number, what, at });
     }
 
     /// The workload has a new pod after all.
@@ -113,7 +113,7 @@ impl Brakes {
         self.sets.remove(set);
     }
 
-    fn lately(&self, set: &str, now: Instant) -> Vec<&Failed> {
+    fn lately(&self, set: &str, now: Instant) -> Vec<&FailedEviction> {
         let of_set = self.sets.get(set).into_iter().flat_map(|of_set| &of_set.failed);
         of_set.filter(|failed| failed.is_lately(now)).collect()
     }
@@ -192,13 +192,13 @@ impl Brakes {
     }
 }
 
-impl Failed {
+impl FailedEviction {
     fn is_lately(&self, now: Instant) -> bool {
         now.saturating_duration_since(self.at) < FAILED_FOR
     }
 }
 
-fn are_lost(failed: &[&Failed]) -> bool {
+fn are_lost(failed: &[&FailedEviction]) -> bool {
     failed.iter().any(|failed| failed.what == EvictionFailure::NotReplaced)
 }
 

@@ -25,7 +25,7 @@ const MAX_NAME: usize = 253;
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Record {
+struct OutriderRecord {
     hash: Option<String>,
     containers: Option<Vec<String>>,
     init_containers: Option<Vec<String>>,
@@ -47,7 +47,7 @@ pub struct Carried {
     pub some_left_out: bool,
 }
 
-type Found = BTreeMap<String, FoundSet>;
+type FoundSets = BTreeMap<String, FoundSet>;
 
 /// What a record says of a set.
 struct FoundSet {
@@ -74,11 +74,11 @@ pub enum Rank {
 /// for, mandatory ones come first, then those that exist, and of these the ones with containers: an author of annotations may name sets
 /// that the pod does not carry.
 pub fn carried(records: &Records, containers: &BTreeSet<&str>, rank: impl Fn(&str) -> Rank) -> Carried {
-    let mut found = Found::new();
+    let mut found = FoundSets::new();
     openkruise(records, containers, &mut found);
     // Entry by entry, as at injection: one that cannot be read does not hide the others.
     for (set, record) in entries(records.injected.as_deref()) {
-        let Ok(record) = serde_json::from_str::<Record>(record.get()) else { continue };
+        let Ok(record) = serde_json::from_str::<OutriderRecord>(record.get()) else { continue };
         let mut recorded = record.containers.iter().flatten().chain(record.init_containers.iter().flatten()).peekable();
         let has_containers = recorded.peek().is_some();
         if recorded.all(|name| containers.contains(name.as_str())) {
@@ -93,7 +93,7 @@ fn entries(text: Option<&str>) -> BTreeMap<String, &RawValue> {
     text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
 }
 
-fn chosen(found: &Found, rank: impl Fn(&str) -> Rank) -> Carried {
+fn chosen(found: &FoundSets, rank: impl Fn(&str) -> Rank) -> Carried {
     let mut possible: Vec<_> = found.iter().filter(|(set, _)| set.len() <= MAX_NAME).collect();
     possible.sort_by_cached_key(|(set, found)| (rank(set), !found.has_containers));
     let (mut kept, mut room) = (BTreeMap::new(), MAX_BYTES);
@@ -110,7 +110,7 @@ fn chosen(found: &Found, rank: impl Fn(&str) -> Rank) -> Carried {
     Carried { sets: Packed::of(kept), some_left_out }
 }
 
-fn openkruise(records: &Records, containers: &BTreeSet<&str>, found: &mut Found) {
+fn openkruise(records: &Records, containers: &BTreeSet<&str>, found: &mut FoundSets) {
     let hashes = entries(records.openkruise_hash.as_deref());
     let list = records.openkruise_list.as_deref().unwrap_or_default();
     for set in list.split(',').map(str::trim).filter(|set| !set.is_empty()) {

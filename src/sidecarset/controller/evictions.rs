@@ -29,7 +29,7 @@ const LEADER_PAUSE: Duration = Duration::from_secs(60);
 pub struct Evictions {
     // The beginning of the leader's term.
     since: Instant,
-    sets: HashMap<Box<str>, OfSet>,
+    sets: HashMap<Box<str>, SetEvictions>,
     // By the owner that pods name.
     workloads: HashMap<u64, Workload>,
     brakes: Brakes,
@@ -37,7 +37,7 @@ pub struct Evictions {
 
 /// What is kept of a set.
 #[derive(Debug)]
-struct OfSet {
+struct SetEvictions {
     // The form that it had last.
     hash: Box<str>,
     // When this leader saw the set first.
@@ -184,7 +184,8 @@ impl Evictions {
     /// Takes in which pods there are by now: which evictions are over, and which workloads are barred. A set that `evicts` no pods
     /// waits for none that others delete.
     pub fn update(&mut self, set: &CompiledSet, evicts: bool, pods: &PodIndex, now: Instant) {
-        let new = || OfSet { hash: set.hash.as_str().into(), first: now, is_whole: false, ending: HashMap::new() };
+        let new =
+            || SetEvictions { hash: set.hash.as_str().into(), first: now, is_whole: false, ending: HashMap::new() };
         let of_set = self.sets.entry(set.name.as_str().into()).or_insert_with(new);
         let before = std::mem::take(&mut of_set.ending);
         // Later on others delete them, one after the other if they like.

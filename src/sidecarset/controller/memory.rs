@@ -18,7 +18,6 @@ use crate::sidecarset::rollout::{Form, PodState};
 
 /// The pause after the first failure; each further one doubles it.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
-/// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// A pod that is not back after so long holds up its own workload and its own namespace alone.
 pub const OVERDUE_AFTER: Duration = Duration::from_secs(600);
@@ -26,7 +25,7 @@ pub const OVERDUE_AFTER: Duration = Duration::from_secs(600);
 /// What is remembered of the pods of one set.
 #[derive(Debug, Default)]
 pub struct Memory {
-    pods: HashMap<PodKey, Remembered>,
+    pods: HashMap<PodKey, RememberedPod>,
     // Pods that a rollout took down, as they were seen last.
     touched: HashMap<PodKey, Touched>,
     // Pods that are to be evicted in turn, or are evicted already, or whose workloads are barred.
@@ -55,11 +54,11 @@ struct Touched {
 }
 
 #[derive(Debug)]
-struct Remembered {
+struct RememberedPod {
     uid: u64,
     hash: Box<str>,
     what: Option<PodFact>,
-    judged: Option<Judged>,
+    judged: Option<JudgementBasis>,
     // It stays while the pod is judged anew: the next failure makes the pause longer.
     failure: Option<FailedUpdate>,
 }
@@ -77,7 +76,7 @@ struct FailedUpdate {
 
 /// What a judgement on a pod was made from.
 #[derive(Debug)]
-struct Judged {
+struct JudgementBasis {
     // Of everything that it may depend on.
     digest: u64,
     // While both are the same, so is that.
@@ -85,7 +84,7 @@ struct Judged {
     pod: Weak<PodRecord>,
 }
 
-impl Judged {
+impl JudgementBasis {
     fn of((key, pod): &Member, snapshot: &Snapshot) -> Self {
         let labels = snapshot.namespaces.labels(&key.namespace);
         let sets = snapshot.sets.candidates(pod.labels.iter(), &key.namespace, labels);
@@ -127,7 +126,7 @@ impl Memory {
 
     /// Remembers what was found of a pod, until the pod or the sets that may select it are others than in this snapshot.
     pub fn note_judgement(&mut self, member: &Member, hash: &str, what: PodFact, snapshot: &Snapshot) {
-        let judged = Some(Judged::of(member, snapshot));
+        let judged = Some(JudgementBasis::of(member, snapshot));
         let remembered = self.remembered(&member.0, member.1.facts.uid, hash);
         (remembered.what, remembered.judged) = (Some(what), judged);
     }
@@ -187,8 +186,8 @@ impl Memory {
     }
 
     /// What is remembered of the pod, if it is the same one and was to get this form; else nothing yet.
-    fn remembered(&mut self, key: &PodKey, uid: u64, hash: &str) -> &mut Remembered {
-        let new = || Remembered { uid, hash: hash.into(), what: None, judged: None, failure: None };
+    fn remembered(&mut self, key: &PodKey, uid: u64, hash: &str) -> &mut RememberedPod {
+        let new = || RememberedPod { uid, hash: hash.into(), what: None, judged: None, failure: None };
         let remembered = self.pods.entry(key.clone()).or_insert_with(new);
         if remembered.uid != uid || *remembered.hash != *hash {
             *remembered = new();
@@ -197,7 +196,7 @@ impl Memory {
     }
 
     /// The same, to read.
-    fn of(&self, key: &PodKey, uid: u64, hash: &str) -> Option<&Remembered> {
+    fn of(&self, key: &PodKey, uid: u64, hash: &str) -> Option<&RememberedPod> {
         self.pods.get(key).filter(|found| found.uid == uid && &*found.hash == hash)
     }
 
@@ -357,7 +356,7 @@ impl Memory {
 
     fn counted<'m>(
         &'m self,
-        why: impl Fn(&PodKey, &'m Remembered) -> Option<&'m str>,
+        why: impl Fn(&PodKey, &'m RememberedPod) -> Option<&'m str>,
     ) -> (usize, Option<(&'m PodKey, &'m str)>) {
         let found = self.pods.iter().filter_map(|(key, remembered)| Some((key, why(key, remembered)?)));
         let found: Vec<_> = found.collect();

@@ -93,10 +93,10 @@ const SNAPSHOT_PAUSE: Duration = Duration::from_millis(50);
 /// Why a reconcile failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Its status.
+    /// Its status could not be written.
     #[error(transparent)]
     Status(#[from] status::Error),
-    /// Its revisions.
+    /// Its revisions could not be kept: no pod gets a form that is not among them.
     #[error(transparent)]
     Revisions(#[from] revisions::Error),
 }
@@ -118,16 +118,16 @@ pub fn start(context: Context) -> BoxFuture<'static, ()> {
 }
 
 async fn run(context: Context) {
-    let Context { client, client_without_retries, metrics, tuning, term, model, coverage, own, .. } = context;
+    let Context { client, client_without_retries, metrics, options, term, model, coverage, own, .. } = context;
     let queue = Queue::new(NAME, KIND.into(), PACE, &metrics);
     let pods = Arc::new(Mutex::new(PodIndex::default()));
     let listed = CancellationToken::new();
     let metric = PodStateMetric::new(metrics.clone());
     let (refusals, refusals_known) = (Arc::new(Refusals::default()), CancellationToken::new());
-    let searches = refusals.follow(client.clone(), (&model, &tuning), &queue, refusals_known.clone());
-    let api = tuning.api(client.clone());
+    let searches = refusals.follow(client.clone(), (&model, &options), &queue, refusals_known.clone());
+    let api = options.api(client.clone());
     let events = watch::run(api, &model, &pods, coverage.clone(), &queue, metric, listed.clone());
-    let resync = tuning.resync(|| add_all(&queue, watch::all_sets(&model)));
+    let resync = options.resync(|| add_all(&queue, watch::all_sets(&model)));
     let reconciles = async {
         // Counting half of the pods, or by half of the namespaces, would write numbers that are wrong.
         let told = async {
@@ -136,7 +136,7 @@ async fn run(context: Context) {
             // Else a condition would be another for a moment whenever the leader changes.
             refusals_known.cancelled().await;
         };
-        if term.until_ending(tuning.listed_in_time(NAME, told)).await != Some(true) {
+        if term.until_ending(options.listed_in_time(NAME, told)).await != Some(true) {
             return;
         }
         let controller = Arc::new(Controller {
@@ -158,7 +158,7 @@ async fn run(context: Context) {
             let controller = Arc::clone(&controller);
             async move { controller.reconcile(&name).await }
         };
-        queue.run(tuning.workers(KIND, GROUP), reconcile, term).await;
+        queue.run(options.workers(KIND, GROUP), reconcile, term).await;
     };
     tokio::select! {
         () = events => {}

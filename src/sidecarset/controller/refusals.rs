@@ -29,11 +29,11 @@ const SHARE: u32 = 20;
 #[derive(Default)]
 pub struct Refusals {
     limits: Mutex<NamespaceLimits>,
-    found: Mutex<HashMap<String, Found>>,
+    found: Mutex<HashMap<String, LastSearch>>,
 }
 
 /// What was found, and for which form of the set.
-type Found = (Weak<CompiledSet>, Arc<Refused>);
+type LastSearch = (Weak<CompiledSet>, Arc<Refused>);
 
 impl Refusals {
     /// Those of a set. What was found for the same form is valid until the next search.
@@ -101,7 +101,7 @@ impl Refusals {
     pub async fn follow(
         &self,
         client: Client,
-        (model, tuning): (&ReadModel, &ControllerOptions),
+        (model, options): (&ReadModel, &ControllerOptions),
         queue: &Queue<Arc<str>>,
         known: CancellationToken,
     ) {
@@ -119,7 +119,8 @@ impl Refusals {
                 watch = None;
                 *locked(&self.limits) = NamespaceLimits::default();
             } else if watch.is_none() {
-                watch = Some(LimitsWatch::new(tuning.api(client.clone()), tuning.api(client.clone()), &model.ungated));
+                watch =
+                    Some(LimitsWatch::new(options.api(client.clone()), options.api(client.clone()), &model.ungated));
             }
             let is_answered = watch.as_ref().is_none_or(LimitsWatch::is_answered);
             tokio::select! {

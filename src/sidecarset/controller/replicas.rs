@@ -21,7 +21,7 @@ use kube::{Api, Client};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::answers::answer_within;
+use crate::answers::{REPLICA_TIMEOUT, answer_within};
 use crate::controller::Own;
 use crate::names::{MUTATING, SERVICE, SERVICE_NAME_LABEL};
 use crate::sidecarset::controller::locks::locked;
@@ -33,8 +33,6 @@ use engine::snapshot::sets::SetRecord;
 const KNOWN: &str = "/known/";
 /// A port of an `EndpointSlice` by this name is that of the probes; else it is our own.
 const HEALTH_PORT: &str = "health";
-/// A replica that gives no answer for longer is taken for one that cannot be reached.
-const TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a replica that could not be reached is not called again, for whichever set.
 const SKIPPED_FOR: Duration = Duration::from_secs(5);
 /// How long a list of replicas is good for: a burst of sets asks once.
@@ -131,12 +129,12 @@ impl Replicas {
         {
             return Ok(listed.clone());
         }
-        let found = answer_within(TIMEOUT, self.configurations.get_opt(MUTATING)).await;
+        let found = answer_within(REPLICA_TIMEOUT, self.configurations.get_opt(MUTATING)).await;
         let found = found.map_err(|error| format!("The webhook configuration is not known: {error}"))?;
         let Some(entry) = found.as_ref().and_then(entry) else { return Ok(self.listed(None)) };
         let is_by_service = entry.client_config.service.is_some();
         let of_service = ListParams::default().labels(&format!("{SERVICE_NAME_LABEL}={SERVICE}"));
-        let slices = answer_within(TIMEOUT, self.slices.list(&of_service)).await;
+        let slices = answer_within(REPLICA_TIMEOUT, self.slices.list(&of_service)).await;
         let slices = slices.map_err(|error| format!("The replicas are not known: {error}"))?;
         let of_slices = slices.items.iter().map(|slice| self.of_slice(slice)).collect::<Result<Vec<_>, _>>()?;
         let mut replicas: Vec<String> = of_slices.into_iter().flatten().collect();
@@ -187,7 +185,7 @@ impl Replicas {
             return Err(why);
         }
         // Not a request to the API server, for which the helper's error would name it.
-        let answer = timeout(TIMEOUT, get(replica, &format!("{KNOWN}{PLURAL}/{}", set.name))).await;
+        let answer = timeout(REPLICA_TIMEOUT, get(replica, &format!("{KNOWN}{PLURAL}/{}", set.name))).await;
         let why = match answer {
             Ok(Ok(text)) => {
                 locked(&self.unreachable).remove(replica);
@@ -195,7 +193,10 @@ impl Replicas {
             }
             Ok(Err(error)) => format!("The replica at {replica} does not report its state: {error}"),
             Err(_) => {
-                format!("The replica at {replica} does not report its state: no answer within {} s", TIMEOUT.as_secs())
+                format!(
+                    "The replica at {replica} does not report its state: no answer within {} s",
+                    REPLICA_TIMEOUT.as_secs()
+                )
             }
         };
         let mut unreachable = locked(&self.unreachable);

@@ -80,7 +80,7 @@ pub(super) struct Chosen {
 
 /// The pods that are changed next, and why it is not more.
 #[derive(Default)]
-struct Next {
+struct NextChanges {
     update: Vec<Chosen>,
     waits: Waits,
     // Pods whose conditions are to say that they are not evicted.
@@ -95,13 +95,13 @@ pub struct Rollouts {
     budgets: tokio::sync::Mutex<DisruptionBudgets>,
     pub(super) expectations: Mutex<Expectations>,
     pub(super) evictions: Mutex<Evictions>,
-    sets: Mutex<BTreeMap<Arc<str>, OfSet>>,
+    sets: Mutex<BTreeMap<Arc<str>, SetRollout>>,
     refusals: Arc<Refusals>,
 }
 
 /// What is kept of a set.
 #[derive(Default)]
-struct OfSet {
+struct SetRollout {
     memory: Arc<Mutex<Memory>>,
     // Compiled from this form.
     strategy: Option<(Weak<CompiledSet>, Arc<Strategy>)>,
@@ -109,7 +109,7 @@ struct OfSet {
     waits: Option<(Instant, Waits)>,
 }
 
-impl OfSet {
+impl SetRollout {
     fn strategy(&mut self, set: &Arc<CompiledSet>) -> Arc<Strategy> {
         if let Some((of, strategy)) = &self.strategy
             && of.as_ptr() == Arc::as_ptr(set)
@@ -154,7 +154,7 @@ impl Rollouts {
         let memory = self.memory(&set.name);
         let strategy = self.strategy(set);
         let end_again = self.hand_over(rollout, &strategy, &is_current).await;
-        let Next { update, waits, untold } = match self.plan(rollout, &strategy, &memory).await {
+        let NextChanges { update, waits, untold } = match self.plan(rollout, &strategy, &memory).await {
             Ok(next) => next,
             // Without the budgets nothing is touched.
             Err(why) => {
@@ -190,12 +190,12 @@ impl Rollouts {
         rollout: Rollout<'_>,
         strategy: &Strategy,
         memory: &Mutex<Memory>,
-    ) -> std::result::Result<Next, String> {
+    ) -> std::result::Result<NextChanges, String> {
         if let Some(nothing) = self.nothing_to_do(rollout, strategy, memory) {
             return Ok(nothing);
         }
         if let Some(waits) = self.pause(&rollout.set.name) {
-            return Ok(Next { waits, ..Next::default() });
+            return Ok(NextChanges { waits, ..NextChanges::default() });
         }
         let mut budgets = self.budgets.lock().await;
         let disruptions = budgets.fresh().await?;
@@ -208,7 +208,7 @@ impl Rollouts {
     }
 
     /// What there is to say of a set of which no pod is next, whatever the budgets are: most sets need none.
-    fn nothing_to_do(&self, rollout: Rollout<'_>, strategy: &Strategy, memory: &Mutex<Memory>) -> Option<Next> {
+    fn nothing_to_do(&self, rollout: Rollout<'_>, strategy: &Strategy, memory: &Mutex<Memory>) -> Option<NextChanges> {
         let (none, now) = (Disruptions::default(), Instant::now());
         let (pods, mut memory) = (locked(&self.pods), locked(memory));
         let (expectations, mut evictions) = (locked(&self.expectations), locked(&self.evictions));
@@ -224,7 +224,7 @@ impl Rollouts {
             if strategy.evicts() { untold(rollout.set, &members, &memory, &evictions, MOST) } else { Vec::new() };
         update.is_empty().then(|| {
             let waits = states.waits(waits, !vacancies.is_empty());
-            Next { update: Vec::new(), waits, untold }
+            NextChanges { update: Vec::new(), waits, untold }
         })
     }
 
@@ -235,7 +235,7 @@ impl Rollouts {
         strategy: &Strategy,
         memory: &Mutex<Memory>,
         disruptions: &Disruptions,
-    ) -> Next {
+    ) -> NextChanges {
         let now = Instant::now();
         let (pods, mut memory) = (locked(&self.pods), locked(memory));
         let (mut expectations, mut evictions) = (locked(&self.expectations), locked(&self.evictions));
@@ -269,12 +269,12 @@ impl Rollouts {
         }
         let untold =
             if strategy.evicts() { untold(rollout.set, &members, &memory, &evictions, MOST) } else { Vec::new() };
-        Next { update, waits, untold }
+        NextChanges { update, waits, untold }
     }
 
     /// Enters the evictions among what comes next, with the pods that their workloads have at this moment. One that is not as it was
     /// planned any more is left out.
-    fn begin(&self, Rollout { set, .. }: Rollout<'_>, next: &mut Next) {
+    fn begin(&self, Rollout { set, .. }: Rollout<'_>, next: &mut NextChanges) {
         let (pods, now) = (locked(&self.pods), Instant::now());
         let (mut expectations, mut evictions) = (locked(&self.expectations), locked(&self.evictions));
         let mut noted = HashSet::new();

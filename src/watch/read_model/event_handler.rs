@@ -8,15 +8,11 @@ use kube::runtime::watcher::{self, Event};
 
 use super::{Change, PartialNamespace, ReadModel, known};
 use crate::logging::throttle::LogThrottle;
+use crate::watch::SidecarSetResource;
 use crate::watch::follow::{Follower, WatchStep};
 use crate::watch::lenient::Lenient;
-use crate::watch::model::Model;
 use crate::watch::partial::Partial;
-use crate::watch::policies;
 use crate::watch::revision::RevisionResource;
-use crate::watch::{
-    AdmissionPluginResource, ClusterLimitRangeResource, PodSecurityProfileResource, SidecarSetResource,
-};
 use engine::sidecarset::api::SidecarSet;
 use engine::snapshot::builder::SnapshotBuilder;
 use engine::snapshot::collection::Effect;
@@ -26,9 +22,6 @@ use engine::snapshot::configuration::{ALLOW_LIST_KEY, ConfigurationMap};
 pub(super) struct EventHandler<'a> {
     model: &'a ReadModel,
     sets: Follower<String>,
-    plugins: Follower<String>,
-    limit_ranges: Follower<String>,
-    security_profiles: Follower<String>,
     namespaces: Follower<String>,
     maps: Follower<String>,
     revisions: Follower<String>,
@@ -42,9 +35,6 @@ impl<'a> EventHandler<'a> {
         Self {
             model,
             sets: Follower::default(),
-            plugins: Follower::default(),
-            limit_ranges: Follower::default(),
-            security_profiles: Follower::default(),
             namespaces: Follower::default(),
             maps: Follower::default(),
             revisions: Follower::default(),
@@ -67,10 +57,7 @@ impl EventHandler<'_> {
     }
 
     pub(super) fn all_listed(&self) -> bool {
-        let model = self.model;
-        let policies = [&model.plugins, &model.limit_ranges, &model.security_profiles];
-        let others = [&model.sidecarsets, &model.namespaces, &model.configuration, &model.revisions];
-        policies.into_iter().chain(others).all(Model::is_synced)
+        self.model.models().into_iter().all(|(_, model)| model.is_synced())
     }
 
     pub(super) fn set(
@@ -97,31 +84,6 @@ impl EventHandler<'_> {
             WatchStep::Gone(name) => tell(builder.collections.sets.remove(&name), name),
             WatchStep::Listed => model.sidecarsets.mark_synced(),
         });
-    }
-
-    pub(super) fn plugin(
-        &mut self,
-        event: Result<Event<Lenient<AdmissionPluginResource>>, watcher::Error>,
-        builder: &mut SnapshotBuilder,
-    ) {
-        policies::take(event, &self.model.plugins, &mut self.plugins, &mut builder.collections.plugins);
-    }
-
-    pub(super) fn limit_range(
-        &mut self,
-        event: Result<Event<Lenient<ClusterLimitRangeResource>>, watcher::Error>,
-        builder: &mut SnapshotBuilder,
-    ) {
-        policies::take(event, &self.model.limit_ranges, &mut self.limit_ranges, &mut builder.collections.limit_ranges);
-    }
-
-    pub(super) fn security_profile(
-        &mut self,
-        event: Result<Event<Lenient<PodSecurityProfileResource>>, watcher::Error>,
-        builder: &mut SnapshotBuilder,
-    ) {
-        let (model, profiles) = (&self.model.security_profiles, &mut builder.collections.security_profiles);
-        policies::take(event, model, &mut self.security_profiles, profiles);
     }
 
     pub(super) fn namespace(

@@ -13,7 +13,7 @@ use admission::Registry;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
 use self::api::CollectorSpec;
-use crate::kind::{Editors, Kind, Reader, Watched};
+use crate::kind::{Editors, Kind};
 use crate::permissions::{own_kind, rule};
 use crate::workshop::object::{KindSpec as _, row};
 use engine::snapshot::Snapshot;
@@ -23,10 +23,6 @@ pub const COLLECTOR: Kind = Kind {
     rules,
     webhooks,
     controller: Some(controller::start),
-    watches: &[
-        Watched { group: CollectorSpec::GROUP, plural: CollectorSpec::PLURAL, reader: Reader::Controller },
-        Watched { group: "apps", plural: "deployments", reader: Reader::Controller },
-    ],
     editors: Editors::OfNamespaces,
     samples: &["collector.ip_v1_collector.yaml"],
     ..row::<CollectorSpec>(crd::collector)

@@ -20,7 +20,7 @@ use admission::Registry;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
 pub use self::rules::{mutating_rule, validating_rule};
-use crate::kind::{Editors, Kind, Reader, Watched};
+use crate::kind::{Editors, Kind};
 use crate::permissions::{own_kind, rule};
 use crate::workshop::object::row;
 use engine::snapshot::Snapshot;
@@ -33,10 +33,6 @@ pub const CRON_JOB: Kind = Kind {
     rules,
     webhooks,
     controller: Some(controller::start),
-    watches: &[
-        Watched { group: api::GROUP, plural: api::PLURAL, reader: Reader::Controller },
-        Watched { group: "batch", plural: "jobs", reader: Reader::Controller },
-    ],
     editors: Editors::OfNamespaces,
     samples: &["batch_v1_cronjob.yaml", "batch_v2_cronjob.yaml"],
     ..row::<api::CronJobSpec>(crd::cronjob)

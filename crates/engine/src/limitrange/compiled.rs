@@ -163,12 +163,12 @@ impl CompiledLimit {
         for name in names {
             let [min, max, default, request, _] = self.lists().map(|list| list.get(name));
             let orders = [
-                ("min", min, max, ["min", "max"], At::Low),
-                ("defaultRequest", min, request, ["min", "default request"], At::High),
-                ("defaultRequest", request, max, ["default request", "max"], At::Low),
-                ("defaultRequest", request, default, ["default request", "default limit"], At::Low),
-                ("default", min, default, ["min", "default"], At::Low),
-                ("default", default, max, ["default", "max"], At::High),
+                ("min", min, max, ["min", "max"], ShownAmount::Low),
+                ("defaultRequest", min, request, ["min", "default request"], ShownAmount::High),
+                ("defaultRequest", request, max, ["default request", "max"], ShownAmount::Low),
+                ("defaultRequest", request, default, ["default request", "default limit"], ShownAmount::Low),
+                ("default", min, default, ["min", "default"], ShownAmount::Low),
+                ("default", default, max, ["default", "max"], ShownAmount::High),
             ];
             for (field, low, high, [first, second], at) in orders {
                 if let (Some(low), Some(high)) = (low, high)
@@ -176,8 +176,8 @@ impl CompiledLimit {
                 {
                     let detail = format!("{first} value {low} is greater than {second} value {high}");
                     let at_fault = match at {
-                        At::Low => low,
-                        At::High => high,
+                        ShownAmount::Low => low,
+                        ShownAmount::High => high,
                     };
                     errors.push(Error::invalid(&path.child(field).key(name.as_str()), at_fault, detail));
                 }
@@ -207,7 +207,7 @@ impl CompiledLimit {
 
 /// Which of two amounts a message shows.
 #[derive(Clone, Copy)]
-enum At {
+enum ShownAmount {
     Low,
     High,
 }

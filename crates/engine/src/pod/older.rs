@@ -45,7 +45,7 @@ pub fn take_out(pod: &Value, namespace: &str, snapshot: &Snapshot) -> Result<Tak
     };
     let Fitted { sets, selections, .. } = fitted_at_creation(view, (namespace, &text), selected, snapshot)?;
     let mut injection = injection(view, &text, &sets, &selections);
-    let mut older = Older::default();
+    let mut older = OlderContainers::default();
     for (set, selection) in sets.iter().zip(selections) {
         if matches!(selection, Selection::Selected) {
             older.note(pod, &injection, set);
@@ -57,7 +57,7 @@ pub fn take_out(pod: &Value, namespace: &str, snapshot: &Snapshot) -> Result<Tak
 
 /// Containers of older forms, by list and position, and the sets that they are of.
 #[derive(Default)]
-struct Older {
+struct OlderContainers {
     init_containers: HashSet<usize>,
     containers: HashSet<usize>,
     sets: HashSet<String>,
@@ -67,7 +67,7 @@ struct Older {
     left: Vec<String>,
 }
 
-impl Older {
+impl OlderContainers {
     fn note<'s>(&mut self, pod: &Value, injection: &Injection<'_, 's>, set: &'s CompiledSet) {
         let Some((first, recorded)) = injection.of_older_form(set) else { return };
         for Recorded { list, index, name, is_in_set, differing } in recorded {

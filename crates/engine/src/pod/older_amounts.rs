@@ -17,35 +17,35 @@ use crate::snapshot::Snapshot;
 /// What a revision says of amounts.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Older {
-    containers: Option<Vec<Container>>,
-    init_containers: Option<Vec<Container>>,
-    resource_defaults: Option<Amounts>,
+struct OlderRevision {
+    containers: Option<Vec<RevisionContainer>>,
+    init_containers: Option<Vec<RevisionContainer>>,
+    resource_defaults: Option<RevisionAmounts>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Container {
+struct RevisionContainer {
     name: Option<String>,
-    resources: Option<Amounts>,
-    resources_policy: Option<Policy>,
+    resources: Option<RevisionAmounts>,
+    resources_policy: Option<RevisionPolicy>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Policy {
-    resources_expr: Option<Amounts>,
+struct RevisionPolicy {
+    resources_expr: Option<RevisionAmounts>,
 }
 
 /// Amounts, or expressions for them, by resource.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Amounts {
+struct RevisionAmounts {
     limits: Option<BTreeMap<String, Value>>,
     requests: Option<BTreeMap<String, Value>>,
 }
 
-impl Amounts {
+impl RevisionAmounts {
     /// Each that is given, by its list and resource.
     fn given(&self) -> impl Iterator<Item = (&'static str, &str)> {
         [("limits", &self.limits), ("requests", &self.requests)].into_iter().flat_map(|(list, amounts)| {
@@ -55,10 +55,10 @@ impl Amounts {
     }
 }
 
-impl Container {
-    fn amounts<'a>(&'a self, defaults: Option<&'a Amounts>) -> impl Iterator<Item = (&'static str, &'a str)> {
+impl RevisionContainer {
+    fn amounts<'a>(&'a self, defaults: Option<&'a RevisionAmounts>) -> impl Iterator<Item = (&'static str, &'a str)> {
         let by_policy = self.resources_policy.as_ref().and_then(|policy| policy.resources_expr.as_ref());
-        [self.resources.as_ref(), by_policy, defaults].into_iter().flatten().flat_map(Amounts::given)
+        [self.resources.as_ref(), by_policy, defaults].into_iter().flatten().flat_map(RevisionAmounts::given)
     }
 }
 
@@ -70,9 +70,9 @@ pub(super) fn left_over(pod: &Value, set: &CompiledSet, hash: &str, snapshot: &S
     }
     let named = RevisionRef::Name(revision_name(&set.name, hash).into());
     let content = snapshot.revisions.find(&set.name, "", &named)?.content.as_deref()?;
-    let Older { containers, init_containers, resource_defaults } = serde_json::from_str(content).ok()?;
+    let OlderRevision { containers, init_containers, resource_defaults } = serde_json::from_str(content).ok()?;
     // Those of a pod that is to end are in another list than in the set.
-    let older: BTreeMap<String, Container> = containers
+    let older: BTreeMap<String, RevisionContainer> = containers
         .into_iter()
         .chain(init_containers)
         .flatten()

@@ -57,7 +57,7 @@ pub enum Choice {
 /// # Errors
 /// [`Unserved::Unanswered`] with the rights that must be known, [`Unserved::OutOfTime`] when the deadline passes.
 pub fn choose<O>(case: Case<'_>, request: &Request<'_, O>) -> Result<Choice, Unserved> {
-    let Found { unchanged, changed, refusing, left_out } = find(case, request)?;
+    let FoundProfiles { unchanged, changed, refusing, left_out } = find(case, request)?;
     let users = Users::of(case.pod, request);
     let allowing: Vec<_> = unchanged.iter().chain(&changed).copied().collect();
     for some in allowing.chunks(AT_ONCE).take(ROUNDS) {
@@ -96,7 +96,7 @@ pub fn choose<O>(case: Case<'_>, request: &Request<'_, O>) -> Result<Choice, Uns
 
 /// Profiles by what they make of a pod, before any right is checked.
 #[derive(Default)]
-struct Found<'c> {
+struct FoundProfiles<'c> {
     unchanged: Vec<&'c Arc<CompiledProfile>>,
     changed: Vec<&'c Arc<CompiledProfile>>,
     /// The first that do not allow it.
@@ -105,8 +105,8 @@ struct Found<'c> {
     left_out: usize,
 }
 
-fn find<'c, O>(case: Case<'c>, request: &Request<'_, O>) -> Result<Found<'c>, Unserved> {
-    let mut found = Found::default();
+fn find<'c, O>(case: Case<'c>, request: &Request<'_, O>) -> Result<FoundProfiles<'c>, Unserved> {
+    let mut found = FoundProfiles::default();
     let hinted = case.pod.annotation(ANNOTATION).filter(|_| !case.may_change);
     let is_hinted = |profile: &Arc<CompiledProfile>| Some(profile.name.as_str()) == hinted;
     let (first, others): (Vec<_>, Vec<_>) = case.profiles.iter().copied().partition(|profile| is_hinted(profile));

@@ -24,7 +24,7 @@ struct NodeAffinity {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct NodeSelector {
-    node_selector_terms: List<Terms>,
+    node_selector_terms: List<TermSummary>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
@@ -35,7 +35,7 @@ struct NodeSelectorTerm {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(default)]
-struct Expression {
+struct MatchExpression {
     key: Key,
     operator: Operator,
     values: List<Values>,
@@ -54,8 +54,8 @@ impl Affinity {
     pub(super) fn binds_to(self) -> Option<Platform> {
         let List(terms) = self.node_affinity?.required_during_scheduling_ignored_during_execution?.node_selector_terms;
         match terms {
-            Terms { some: true, some_without_windows: false, .. } => Some(Platform::Windows),
-            Terms { some: true, some_with_windows: false, .. } => Some(Platform::Linux),
+            TermSummary { some: true, some_without_windows: false, .. } => Some(Platform::Windows),
+            TermSummary { some: true, some_with_windows: false, .. } => Some(Platform::Linux),
             _ => None,
         }
     }
@@ -69,13 +69,13 @@ trait Summary: Default {
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Terms {
+struct TermSummary {
     some: bool,
     some_without_windows: bool,
     some_with_windows: bool,
 }
 
-impl Summary for Terms {
+impl Summary for TermSummary {
     type Element = NodeSelectorTerm;
 
     fn count(&mut self, NodeSelectorTerm { match_expressions: List(expressions) }: NodeSelectorTerm) {
@@ -93,9 +93,9 @@ struct Expressions {
 }
 
 impl Summary for Expressions {
-    type Element = Expression;
+    type Element = MatchExpression;
 
-    fn count(&mut self, Expression { key, operator, values: List(values) }: Expression) {
+    fn count(&mut self, MatchExpression { key, operator, values: List(values) }: MatchExpression) {
         match (key, operator) {
             (Key::WindowsBuild, Operator::In | Operator::Exists | Operator::Compares) => self.require_windows = true,
             (Key::Os | Key::OldOs, Operator::In) => {
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn nothing_of_a_list_is_kept_however_long_it_is() {
-        assert!(!needs_drop::<Affinity>() && !needs_drop::<NodeSelectorTerm>() && !needs_drop::<Expression>());
+        assert!(!needs_drop::<Affinity>() && !needs_drop::<NodeSelectorTerm>() && !needs_drop::<MatchExpression>());
         assert!(size_of::<Affinity>() <= 8);
         for (list, expected) in [
             (r#"{"matchExpressions":[{},EXPRESSIONS]}"#, None),

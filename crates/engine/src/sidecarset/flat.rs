@@ -64,13 +64,13 @@ static COMMON_AT: LazyLock<HashMap<&str, u32>> = LazyLock::new(|| COMMON.into_it
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Flat {
     // The value itself first; what is in a list or map is side by side.
-    nodes: Box<[Node]>,
+    nodes: Box<[FlatNode]>,
     // Names, texts and numbers, each once.
     text: Box<str>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Node {
+struct FlatNode {
     // In a map.
     name: Span,
     value: Stored,
@@ -110,7 +110,7 @@ impl Span {
 /// Puts the parts side by side.
 #[derive(Default)]
 struct Packer<'v> {
-    nodes: Vec<Node>,
+    nodes: Vec<FlatNode>,
     text: String,
     known: HashMap<&'v str, Span>,
 }
@@ -148,9 +148,9 @@ impl<'v> Packer<'v> {
     fn members(&mut self, members: impl ExactSizeIterator<Item = (&'v str, &'v Value)>) -> Span {
         let start = self.nodes.len();
         let span = Span::new(start, members.len());
-        self.nodes.resize(start + members.len(), Node { name: Span::default(), value: Stored::Null });
+        self.nodes.resize(start + members.len(), FlatNode { name: Span::default(), value: Stored::Null });
         for (position, (name, value)) in members.enumerate() {
-            let node = Node { name: self.text(name), value: self.value(value) };
+            let node = FlatNode { name: self.text(name), value: self.value(value) };
             if let Some(place) = self.nodes.get_mut(start + position) {
                 *place = node;
             }

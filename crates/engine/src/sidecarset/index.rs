@@ -18,8 +18,8 @@ use crate::sidecarset::metadata::PatchPolicy;
 pub struct SetIndex {
     // Sorted by order, then name: the order of injection.
     sets: Vec<Arc<CompiledSet>>,
-    pod_labels: Terms,
-    namespace_labels: Terms,
+    pod_labels: LabelPostings,
+    namespace_labels: LabelPostings,
     // Sets whose only conditions are labels that a pod may not have, by one of these.
     negations: HashMap<Box<str>, Negated>,
     // Sets with no condition that can be looked up.
@@ -36,7 +36,7 @@ pub struct SetIndex {
 
 /// Positions of sets by label.
 #[derive(Debug, Clone, Default)]
-struct Terms {
+struct LabelPostings {
     keys: HashMap<Box<str>, LabelPosting>,
 }
 
@@ -59,14 +59,14 @@ struct Negated {
 
 /// Whose labels a condition is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-enum Owner {
+enum LabelOwner {
     Pod,
     Namespace,
 }
 
 /// A condition to file a set under: a label of the pod or the namespace, and its possible values (none: any).
 struct LabelCondition<'s> {
-    owner: Owner,
+    owner: LabelOwner,
     key: &'s str,
     values: &'s [String],
 }
@@ -256,8 +256,8 @@ impl SetIndex {
 
     fn file(&mut self, condition: &LabelCondition<'_>, position: u32) {
         let terms = match condition.owner {
-            Owner::Pod => &mut self.pod_labels,
-            Owner::Namespace => &mut self.namespace_labels,
+            LabelOwner::Pod => &mut self.pod_labels,
+            LabelOwner::Namespace => &mut self.namespace_labels,
         };
         let term = terms.keys.entry(condition.key.into()).or_default();
         if condition.values.is_empty() {
@@ -269,7 +269,7 @@ impl SetIndex {
     }
 }
 
-impl Terms {
+impl LabelPostings {
     fn collect(&self, key: &str, value: &str, found: &mut Vec<u32>) {
         if let Some(term) = self.keys.get(key) {
             term.collect(value, found);
@@ -341,7 +341,7 @@ fn host_ports(set: &CompiledSet) -> BTreeSet<i64> {
     ports.map(|port| port.host_port).filter(|port| *port != 0).collect()
 }
 
-type Popularity<'s> = HashMap<(Owner, &'s str, Option<&'s str>), usize>;
+type Popularity<'s> = HashMap<(LabelOwner, &'s str, Option<&'s str>), usize>;
 
 fn popularity(sets: &[Arc<CompiledSet>]) -> Popularity<'_> {
     let mut popularity = Popularity::new();
@@ -359,7 +359,7 @@ fn popularity(sets: &[Arc<CompiledSet>]) -> Popularity<'_> {
 impl LabelCondition<'_> {
     /// How many sets would be checked for a pod that meets the condition. A pod's label with any value weighs more than one
     /// with a certain value, for many pods have it.
-    fn weight(&self, popularity: &Popularity<'_>) -> (bool, usize, Owner) {
+    fn weight(&self, popularity: &Popularity<'_>) -> (bool, usize, LabelOwner) {
         let shared = if self.values.is_empty() {
             popularity.get(&(self.owner, self.key, None)).copied().unwrap_or_default()
         } else {
@@ -377,12 +377,13 @@ fn conditions(set: &CompiledSet) -> impl Iterator<Item = LabelCondition<'_>> {
         NamespaceScope::Named(name) => (Some(std::slice::from_ref(name)), None),
         NamespaceScope::Selected { selector, .. } => (None, Some(selector)),
     };
-    let namespace = named.map(|values| LabelCondition { owner: Owner::Namespace, key: NAMESPACE_NAME_LABEL, values });
-    let of_namespace = selected.into_iter().flat_map(|selector| lookups(selector, Owner::Namespace));
-    lookups(&set.selector, Owner::Pod).chain(namespace).chain(of_namespace)
+    let namespace =
+        named.map(|values| LabelCondition { owner: LabelOwner::Namespace, key: NAMESPACE_NAME_LABEL, values });
+    let of_namespace = selected.into_iter().flat_map(|selector| lookups(selector, LabelOwner::Namespace));
+    lookups(&set.selector, LabelOwner::Pod).chain(namespace).chain(of_namespace)
 }
 
-fn lookups(selector: &Selector, owner: Owner) -> impl Iterator<Item = LabelCondition<'_>> {
+fn lookups(selector: &Selector, owner: LabelOwner) -> impl Iterator<Item = LabelCondition<'_>> {
     selector.requirements().iter().filter_map(move |requirement| match requirement {
         Requirement::In(key, values) => Some(LabelCondition { owner, key, values }),
         Requirement::Exists(key) => Some(LabelCondition { owner, key, values: &[] }),

@@ -37,18 +37,18 @@ pub type SetTable = Table<SetRecord>;
 pub struct Sets {
     table: SetTable,
     /// What each set's compiled form was made from, so that a status update compiles nothing.
-    sources: BTreeMap<String, Source>,
+    sources: BTreeMap<String, SetSource>,
 }
 
 #[derive(Debug, PartialEq)]
-struct Source {
+struct SetSource {
     uid: Option<String>,
     generation: Option<i64>,
     // Of labels and annotations: kept as they are they would cost more than the set.
     digest: Vec<u8>,
 }
 
-impl Source {
+impl SetSource {
     fn of(set: &SidecarSet) -> Self {
         Self { uid: set.metadata.uid.clone(), generation: set.metadata.generation, digest: digest(set) }
     }
@@ -91,7 +91,7 @@ impl Collection for Sets {
     /// Takes in a set. One that does not compile keeps the last form that did.
     fn apply(&mut self, set: &SidecarSet) -> Effect {
         let name = set.metadata.name.clone().unwrap_or_default();
-        let source = Source::of(set);
+        let source = SetSource::of(set);
         let before = self.table.get(&name).filter(|record| Some(&record.uid) == set.metadata.uid.as_ref());
         let unchanged = set.metadata.generation.is_some() && self.sources.get(&name) == Some(&source);
         let mut record = SetRecord {

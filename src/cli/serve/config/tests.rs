@@ -151,7 +151,7 @@ fn empty_texts_are_go_zero_values() {
     assert_eq!(options.health, BindAddress::Off, "as controller-runtime has it");
     assert_eq!(options.probes, ProbePaths::default());
     assert_eq!(args.certificates.cert_dir, PathBuf::from("/tmp/k8s-webhook-server/serving-certs"));
-    assert_eq!((args.lease_namespace(), args.tuning().namespace), ("outrider-system", None));
+    assert_eq!((args.lease_namespace(), args.controller_options().namespace), ("outrider-system", None));
 }
 
 #[test]
@@ -188,15 +188,15 @@ fn without_a_cluster_there_is_a_drain_delay_only_if_it_is_given() {
 fn the_file_says_how_controllers_run() {
     let fields = "cacheNamespace: shop\nsyncPeriod: 1h\n\
         controller: {cacheSyncTimeout: 5000000000, groupKindConcurrency: {SidecarSet.apps.outrider.dev: 7}}";
-    let tuning = configured(&[], fields).tuning();
-    assert_eq!(tuning.namespace.as_deref(), Some("shop"));
-    assert_eq!(tuning.sync_period, Duration::from_secs(3600));
-    assert_eq!(tuning.cache_sync_timeout, Some(Duration::from_secs(5)));
+    let options = configured(&[], fields).controller_options();
+    assert_eq!(options.namespace.as_deref(), Some("shop"));
+    assert_eq!(options.sync_period, Duration::from_secs(3600));
+    assert_eq!(options.cache_sync_timeout, Some(Duration::from_secs(5)));
     assert_eq!(
-        (tuning.workers("SidecarSet", "apps.outrider.dev"), tuning.workers("Welcome", "webapp.outrider.dev")),
+        (options.workers("SidecarSet", "apps.outrider.dev"), options.workers("Welcome", "webapp.outrider.dev")),
         (7, 3)
     );
-    assert_eq!(configured(&[], "").tuning(), ControllerOptions::default());
+    assert_eq!(configured(&[], "").controller_options(), ControllerOptions::default());
 }
 
 #[test]

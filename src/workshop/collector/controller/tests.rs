@@ -69,7 +69,7 @@ impl Server {
             client: self.client(),
             client_without_retries: self.client(),
             metrics: Metrics::new(Freshness::default()),
-            tuning: ControllerOptions::default(),
+            options: ControllerOptions::default(),
             term: term.clone(),
             model: ReadModel::of(&SnapshotBuilder::new(Exclusion::default(), true)),
             own: Own::default(),

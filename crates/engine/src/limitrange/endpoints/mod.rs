@@ -57,10 +57,10 @@ pub fn register(registry: Registry<Snapshot>) -> Registry<Snapshot> {
 }
 
 /// Whether a range needs something.
-type Needs = fn(&CompiledRange) -> bool;
+type NeededBy = fn(&CompiledRange) -> bool;
 
 /// The entries, with which ranges need them.
-const ENTRIES: [(Phase, Rule, Needs); 3] = [
+const ENTRIES: [(Phase, Rule, NeededBy); 3] = [
     (Phase::Mutating, RESIZE, CompiledRange::fills),
     (Phase::Validating, RESIZE, CompiledRange::bounds_pods),
     (Phase::Validating, CLAIMS, CompiledRange::bounds_claims),

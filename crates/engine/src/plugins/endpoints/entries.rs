@@ -74,12 +74,12 @@ pub struct PluginEntry {
     pub demand: Demand,
     plugin: Plugin,
     is_for: fn(&CompiledPlugin) -> bool,
-    shared: Shared,
+    shared: SharedScope,
 }
 
 /// On what all objects of an entry agree. The API server evaluates it, so that it also holds while Outrider does not answer.
 #[derive(Debug, Default)]
-struct Shared {
+struct SharedScope {
     namespaces: Option<Selector>,
     excluded: BTreeSet<String>,
     users: BTreeSet<String>,
@@ -205,7 +205,7 @@ fn entry(
 }
 
 /// What all of these objects have; none where there are no objects.
-fn shared(objects: &[&Arc<CompiledPlugin>], rule: &Rule) -> Option<Shared> {
+fn shared(objects: &[&Arc<CompiledPlugin>], rule: &Rule) -> Option<SharedScope> {
     let (first, others) = objects.split_first()?;
     let common = |of: fn(&CompiledPlugin) -> &BTreeSet<String>| -> BTreeSet<String> {
         of(first).iter().filter(|text| others.iter().all(|other| of(other).contains(*text))).cloned().collect()
@@ -214,7 +214,7 @@ fn shared(objects: &[&Arc<CompiledPlugin>], rule: &Rule) -> Option<Shared> {
     // A user who creates a namespace writes its labels, so they are no condition for the call.
     let has_selector =
         rule.namespaces == Namespaces::NotExcluded && others.iter().all(|other| other.namespaces == first.namespaces);
-    Some(Shared {
+    Some(SharedScope {
         namespaces: first.namespaces.clone().filter(|_| has_selector),
         excluded: common(CompiledPlugin::excluded_namespaces),
         users: common(CompiledPlugin::users),
@@ -222,7 +222,7 @@ fn shared(objects: &[&Arc<CompiledPlugin>], rule: &Rule) -> Option<Shared> {
     })
 }
 
-fn exemptions(shared: &Shared) -> Vec<(String, String)> {
+fn exemptions(shared: &SharedScope) -> Vec<(String, String)> {
     let mut conditions = Vec::new();
     if !shared.users.is_empty() {
         let user = "request.userInfo.username";

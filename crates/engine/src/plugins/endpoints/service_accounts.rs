@@ -72,7 +72,7 @@ pub const LIMITING_IGNORING: Rule = Rule {
 };
 
 /// What is known of the account of a pod.
-enum Found<'f> {
+enum FoundAccount<'f> {
     /// What it says.
     Account(Cow<'f, Account>),
     /// There is none.
@@ -87,12 +87,12 @@ fn account<'f, O>(
     snapshot: &'f Snapshot,
     name: &str,
     plugins: &[(&Arc<CompiledPlugin>, bool)],
-) -> Result<Found<'f>, Unserved> {
+) -> Result<FoundAccount<'f>, Unserved> {
     if let Some(account) = snapshot.service_accounts.account(&request.namespace, name) {
-        return Ok(Found::Account(Cow::Borrowed(account)));
+        return Ok(FoundAccount::Account(Cow::Borrowed(account)));
     }
     if !snapshot.namespaces_may_appear {
-        return Ok(Found::Unknown);
+        return Ok(FoundAccount::Unknown);
     }
     let object = Object {
         group: String::new(),
@@ -102,11 +102,11 @@ fn account<'f, O>(
         name: name.to_owned(),
     };
     match request.ask(Question::Object(object)) {
-        Ok(Known::Object(Some(object))) => Ok(Found::Account(Cow::Owned(Account::read(object)))),
-        Ok(Known::Object(None)) => Ok(Found::Missing),
+        Ok(Known::Object(Some(object))) => Ok(FoundAccount::Account(Cow::Owned(Account::read(object)))),
+        Ok(Known::Object(None)) => Ok(FoundAccount::Missing),
         Ok(_) => Err(Unserved::Fault),
         // Who is exempt, or only reports, keeps no pod waiting.
-        Err(Unserved::Unanswered(_)) if request.has_final_answers() && !binds(plugins) => Ok(Found::Unknown),
+        Err(Unserved::Unanswered(_)) if request.has_final_answers() && !binds(plugins) => Ok(FoundAccount::Unknown),
         Err(unserved) => Err(unserved),
     }
 }
@@ -154,10 +154,10 @@ impl Mutating<Snapshot> for PullSecretMutation {
             let found = account(request, snapshot, name_of(pod), &concerned.plugins)?;
             let none = Account::default();
             let account = match &found {
-                Found::Account(account) => Some(&**account),
+                FoundAccount::Account(account) => Some(&**account),
                 // That is refused when the pod is to be stored.
-                Found::Missing => None,
-                Found::Unknown => {
+                FoundAccount::Missing => None,
+                FoundAccount::Unknown => {
                     let names_secrets =
                         |one: &CompiledPlugin| settings(one).is_some_and(|one| !one.pull_secrets.is_empty());
                     let warns = |(one, is_exempt): &(&Arc<CompiledPlugin>, bool)| {
@@ -232,7 +232,7 @@ impl Validating<Snapshot> for SecretValidation {
 }
 
 /// A check of a pod by a configuration.
-type Check<'c> = Box<dyn Fn(&ServiceAccountSettings) -> Result<(), String> + 'c>;
+type AccountCheck<'c> = Box<dyn Fn(&ServiceAccountSettings) -> Result<(), String> + 'c>;
 
 /// How the pod is checked.
 fn of_pod<'c>(
@@ -242,18 +242,18 @@ fn of_pod<'c>(
     snapshot: &'c Snapshot,
     plugins: &[(&Arc<CompiledPlugin>, bool)],
     findings: &mut Findings,
-) -> Result<Check<'c>, Unserved> {
+) -> Result<AccountCheck<'c>, Unserved> {
     if pod.metadata.is_mirror() && !is_ephemeral {
         return Ok(Box::new(|_| check_mirror(&pod.spec)));
     }
     let name = name_of(pod);
     Ok(match account(request, snapshot, name, plugins)? {
-        Found::Account(account) => Box::new(move |one| one.check(&pod.spec, &account, name, is_ephemeral)),
-        Found::Missing => Box::new(move |_| {
+        FoundAccount::Account(account) => Box::new(move |one| one.check(&pod.spec, &account, name, is_ephemeral)),
+        FoundAccount::Missing => Box::new(move |_| {
             let (namespace, name) = (shortened(&request.namespace), shortened(name));
             Err(format!("error looking up service account {namespace}/{name}: serviceaccount \"{name}\" not found"))
         }),
-        Found::Unknown => {
+        FoundAccount::Unknown => {
             // By an account that names nothing, every secret would be one too many.
             let none = Account { is_enforcing: true, ..Account::default() };
             if ServiceAccountSettings::default().check(&pod.spec, &none, name, is_ephemeral).is_err() {

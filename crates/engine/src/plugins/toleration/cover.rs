@@ -16,20 +16,20 @@ pub struct Cover<'t, 'a> {
     /// The two of each bucket that differ and reach furthest: of these one covers, or none does.
     buckets: HashMap<Hashed<Bucket<'t>>, [Option<&'t Toleration<'a>>; 2], Prehashed>,
     /// Buckets of no toleration here are not looked up.
-    kinds: Kinds,
+    kinds: BucketKinds,
 }
 
 /// Which kinds of buckets there are.
 #[derive(Debug, Clone, Copy, Default)]
 #[allow(clippy::struct_excessive_bools)] // facts that do not depend on each other
-struct Kinds {
+struct BucketKinds {
     any_key: bool,
     any_effect: bool,
     any_value: bool,
     one_value: bool,
 }
 
-impl Kinds {
+impl BucketKinds {
     const fn add(&mut self, bucket: Bucket<'_>) {
         let (key, effect, operator) = bucket;
         self.any_key |= key.is_empty();

@@ -47,14 +47,14 @@ impl Stage for PodSecurityProfiles {
     }
 }
 
-type Found = (String, crate::podsecurityprofile::judge::FilledIn);
+type ChosenProfile = (String, crate::podsecurityprofile::judge::FilledIn);
 
 fn decided(
     pod: &Value,
     request: &PodRequest<'_>,
     snapshot: &Snapshot,
     may_change: bool,
-) -> Result<(Step, Option<Found>), Unserved> {
+) -> Result<(Step, Option<ChosenProfile>), Unserved> {
     let concerned = concerned(snapshot, &request.namespace)?;
     let mut step = Step { warnings: concerned.warnings, ..Step::default() };
     let pod = Pod::of(pod);

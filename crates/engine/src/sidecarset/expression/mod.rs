@@ -115,13 +115,13 @@ pub struct ExpressionError {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expression {
     resource: Resource,
-    root: Node,
+    root: ExpressionNode,
     has_variable: bool,
 }
 
 /// A quantity.
 #[derive(Debug, Clone, PartialEq)]
-enum Node {
+enum ExpressionNode {
     Variable,
     Constant(Nanos),
     Scaled(Box<Self>, Ratio),
@@ -160,7 +160,7 @@ impl Expression {
     }
 }
 
-impl Node {
+impl ExpressionNode {
     fn evaluate(&self, variable: Nanos) -> Nanos {
         let both = |one: &Self, other: &Self| (one.evaluate(variable), other.evaluate(variable));
         match self {

@@ -1,16 +1,16 @@
 //! Reads expressions, and computes what is known of them.
 
 use super::number::Ratio;
-use super::{ExpressionError, MAX_BYTES, MAX_DEPTH, Nanos, Node, Resource, UNIT};
+use super::{ExpressionError, ExpressionNode, MAX_BYTES, MAX_DEPTH, Nanos, Resource, UNIT};
 
 /// The value of a part, by its type.
 enum Term {
     Number(Ratio),
-    Quantity(Node),
+    Quantity(ExpressionNode),
 }
 
 /// The expression, and whether the variable is in it.
-pub(super) fn parse(text: &str, resource: Resource) -> Result<(Node, bool), ExpressionError> {
+pub(super) fn parse(text: &str, resource: Resource) -> Result<(ExpressionNode, bool), ExpressionError> {
     let mut parser = Parser { text, at: 0, depth: 0, resource, has_variable: false };
     if text.len() > MAX_BYTES {
         return Err(parser.error(format!("an expression has at most {MAX_BYTES} bytes")));
@@ -40,7 +40,7 @@ impl<'t> Parser<'t> {
             let operand = if operator == b'-' { self.negated(operand)? } else { operand };
             sum = match (sum, operand) {
                 (Term::Number(one), Term::Number(other)) => Term::Number(self.fits(one.plus(other))?),
-                (one, other) => self.joined(one, other, Node::Sum)?,
+                (one, other) => self.joined(one, other, ExpressionNode::Sum)?,
             };
         }
         Ok(sum)
@@ -120,7 +120,7 @@ impl<'t> Parser<'t> {
         let word = self.take_while(|byte| byte.is_ascii_alphanumeric() || byte == b'_').to_ascii_lowercase();
         if word == self.resource.name() {
             self.has_variable = true;
-            return Ok(Term::Quantity(Node::Variable));
+            return Ok(Term::Quantity(ExpressionNode::Variable));
         }
         if word != "max" && word != "min" {
             self.at = start;
@@ -135,8 +135,8 @@ impl<'t> Parser<'t> {
         match (one, other, word == "max") {
             (Term::Number(one), Term::Number(other), true) => Ok(Term::Number(one.larger(other))),
             (Term::Number(one), Term::Number(other), false) => Ok(Term::Number(one.smaller(other))),
-            (one, other, true) => self.joined(one, other, Node::Max),
-            (one, other, false) => self.joined(one, other, Node::Min),
+            (one, other, true) => self.joined(one, other, ExpressionNode::Max),
+            (one, other, false) => self.joined(one, other, ExpressionNode::Min),
         }
     }
 
@@ -155,7 +155,7 @@ impl<'t> Parser<'t> {
                     self.at = suffix_at;
                     return Err(self.error(text));
                 };
-                number.of_unit(unit).map(|amount| Term::Quantity(Node::Constant(amount)))
+                number.of_unit(unit).map(|amount| Term::Quantity(ExpressionNode::Constant(amount)))
             }
         };
         if term.is_none() {
@@ -218,17 +218,17 @@ impl<'t> Parser<'t> {
         &self,
         one: Term,
         other: Term,
-        join: impl FnOnce(Box<Node>, Box<Node>) -> Node,
+        join: impl FnOnce(Box<ExpressionNode>, Box<ExpressionNode>) -> ExpressionNode,
     ) -> Result<Term, ExpressionError> {
         let (one, other) = (self.quantity(one)?, self.quantity(other)?);
-        let are_known = matches!((&one, &other), (Node::Constant(_), Node::Constant(_)));
+        let are_known = matches!((&one, &other), (ExpressionNode::Constant(_), ExpressionNode::Constant(_)));
         let joined = join(Box::new(one), Box::new(other));
-        Ok(Term::Quantity(if are_known { Node::Constant(joined.evaluate(0)) } else { joined }))
+        Ok(Term::Quantity(if are_known { ExpressionNode::Constant(joined.evaluate(0)) } else { joined }))
     }
 
-    fn quantity(&self, term: Term) -> Result<Node, ExpressionError> {
+    fn quantity(&self, term: Term) -> Result<ExpressionNode, ExpressionError> {
         match term {
-            Term::Number(number) => Ok(Node::Constant(self.fits(number.as_quantity())?)),
+            Term::Number(number) => Ok(ExpressionNode::Constant(self.fits(number.as_quantity())?)),
             Term::Quantity(node) => Ok(node),
         }
     }
@@ -280,14 +280,14 @@ impl<'t> Parser<'t> {
     }
 }
 
-fn scaled(node: Node, ratio: Ratio) -> Node {
+fn scaled(node: ExpressionNode, ratio: Ratio) -> ExpressionNode {
     // Factors are multiplied first, exactly: `cpu/3*3` is `cpu`.
     match node {
-        Node::Scaled(inner, first) => match first.times(ratio) {
-            Some(both) => Node::Scaled(inner, both),
-            None => Node::Scaled(Box::new(Node::Scaled(inner, first)), ratio),
+        ExpressionNode::Scaled(inner, first) => match first.times(ratio) {
+            Some(both) => ExpressionNode::Scaled(inner, both),
+            None => ExpressionNode::Scaled(Box::new(ExpressionNode::Scaled(inner, first)), ratio),
         },
-        node => Node::Scaled(Box::new(node), ratio),
+        node => ExpressionNode::Scaled(Box::new(node), ratio),
     }
 }
 

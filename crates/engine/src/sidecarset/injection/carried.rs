@@ -60,7 +60,7 @@ fn names_containers(raw: &RawValue) -> bool {
 /// The record of one set.
 #[derive(Debug, Default, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase", default)]
-struct Entry<'p> {
+struct RecordEntry<'p> {
     #[serde(borrow)]
     hash: Option<Text<'p>>,
     #[serde(borrow, deserialize_with = "at_most::<_, _, { limits::RECORDED_NAMES }>")]
@@ -69,13 +69,13 @@ struct Entry<'p> {
     init_containers: Option<Vec<Text<'p>>>,
 }
 
-impl Entry<'_> {
+impl RecordEntry<'_> {
     fn names(&self) -> usize {
         [&self.containers, &self.init_containers].into_iter().flatten().map(Vec::len).sum()
     }
 }
 
-admission::only_objects!(Entry<'p>);
+admission::only_objects!(RecordEntry<'p>);
 
 /// The record of a set that selects the pod, its names sorted.
 #[derive(Debug, Default)]
@@ -157,7 +157,7 @@ impl<'p, 's> Carried<'p, 's> {
             if !names_containers(raw) && !sets.contains_key(name.as_str()) {
                 continue;
             }
-            let Ok(entry) = serde_json::from_str::<Entry<'p>>(raw.get()) else { continue };
+            let Ok(entry) = serde_json::from_str::<RecordEntry<'p>>(raw.get()) else { continue };
             let Some(rest) = left.checked_sub(entry.names()) else { break };
             left = rest;
             let selecting = sets.get_key_value(name.as_str());

@@ -39,7 +39,7 @@ impl Presence {
 }
 
 /// A container that the pod has by the name of one of the set's.
-struct Found<'a, 'p> {
+struct FoundContainer<'a, 'p> {
     list: List,
     index: usize,
     container: &'a Container<'p>,
@@ -57,12 +57,12 @@ pub(crate) struct Recorded<'p> {
 }
 
 /// The names of a set's containers.
-struct Names<'s> {
+struct ContainerNames<'s> {
     init_containers: BTreeSet<&'s str>,
     containers: BTreeSet<&'s str>,
 }
 
-impl<'s> Names<'s> {
+impl<'s> ContainerNames<'s> {
     fn of(set: &'s CompiledSet) -> Self {
         let names = |list| set.pieces_of(list).iter().map(|piece| piece.name.as_str()).collect();
         Self { init_containers: names(List::InitContainers), containers: names(List::Containers) }
@@ -98,7 +98,7 @@ impl<'p, 's> Injection<'p, 's> {
                         side.push(piece);
                         continue;
                     };
-                    let found = Found { list: list_of_pod, index, container };
+                    let found = FoundContainer { list: list_of_pod, index, container };
                     let (by, field) = match self.compare(set, piece, list, &found)? {
                         (by, Ok(lacking)) => {
                             if by == Presence::Current && !lacking.is_empty() {
@@ -156,9 +156,9 @@ impl<'p, 's> Injection<'p, 's> {
         set: &CompiledSet,
         piece: &Piece,
         list: List,
-        found: &Found<'_, 'p>,
+        found: &FoundContainer<'_, 'p>,
     ) -> Result<(Presence, Result<Lacking, String>), Clash> {
-        let Found { list: found_in, index, container } = *found;
+        let FoundContainer { list: found_in, index, container } = *found;
         if found_in != list {
             return self.compare_elsewhere(set, piece, found);
         }
@@ -183,7 +183,7 @@ impl<'p, 's> Injection<'p, 's> {
         &self,
         set: &CompiledSet,
         piece: &Piece,
-        found: &Found<'_, 'p>,
+        found: &FoundContainer<'_, 'p>,
     ) -> Result<(Presence, Result<Lacking, String>), Clash> {
         let differing = Err(format!("its list (it is in {})", found.list.field()));
         match self.carried.by(&set.name, &piece.name, found.list).filter(|_| set.may_opt_out) {
@@ -194,7 +194,7 @@ impl<'p, 's> Injection<'p, 's> {
     }
 
     /// A container that is not the set's has the name of one of the set's.
-    fn foreign(&self, set: &CompiledSet, piece: &Piece, found: &Found<'_, 'p>, field: Option<&str>) -> Clash {
+    fn foreign(&self, set: &CompiledSet, piece: &Piece, found: &FoundContainer<'_, 'p>, field: Option<&str>) -> Clash {
         match self.owner_in_pod(set, found.list, found.container) {
             Some(owner) => Clash::between_sets(set, owner, &format!("container {:?}", piece.name)),
             None => Clash::container(set, piece, found.container, found.list, found.index, field),
@@ -224,7 +224,7 @@ impl<'p, 's> Injection<'p, 's> {
             Err(clash) if clash.reason == reasons::CONTAINER_CLASH => self.first_difference(set).unwrap_or(clash.field),
             Err(_) => return None,
         };
-        let names = Names::of(set);
+        let names = ContainerNames::of(set);
         let recorded = self.recorded_in_pod(set).map(|(list, index, container)| {
             let name = container.name.as_str();
             let is_in_set = names.has(list, name);
@@ -264,7 +264,7 @@ impl<'p, 's> Injection<'p, 's> {
 
     /// A container that the record lists and the set has no longer.
     fn left_over(&self, set: &CompiledSet) -> Option<String> {
-        let names = Names::of(set);
+        let names = ContainerNames::of(set);
         let mut left = self.recorded_in_pod(set).filter(|(list, _, container)| !names.has(*list, &container.name));
         let (_, _, container) = left.next()?;
         Some(format!("the set has no container {:?} any more", shortened(&container.name)))

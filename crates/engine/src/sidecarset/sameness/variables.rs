@@ -58,7 +58,7 @@ impl Variables {
     }
 }
 
-struct Variable {
+struct KnownVariable {
     name: &'static str,
     mounts: u8,
     has_its_value: fn(&str) -> bool,
@@ -66,19 +66,19 @@ struct Variable {
 
 const EKS: u8 = MountOf::EksRole.bit() | MountOf::EksPodIdentity.bit();
 
-const VARIABLES: [Variable; 11] = [
-    Variable { name: "AWS_ROLE_ARN", mounts: MountOf::EksRole.bit(), has_its_value: is_role },
-    Variable {
+const VARIABLES: [KnownVariable; 11] = [
+    KnownVariable { name: "AWS_ROLE_ARN", mounts: MountOf::EksRole.bit(), has_its_value: is_role },
+    KnownVariable {
         name: "AWS_WEB_IDENTITY_TOKEN_FILE",
         mounts: MountOf::EksRole.bit(),
         has_its_value: |value| value == "/var/run/secrets/eks.amazonaws.com/serviceaccount/token",
     },
-    Variable {
+    KnownVariable {
         name: "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
         mounts: MountOf::EksPodIdentity.bit(),
         has_its_value: |value| value == "/var/run/secrets/pods.eks.amazonaws.com/serviceaccount/eks-pod-identity-token",
     },
-    Variable {
+    KnownVariable {
         name: "AWS_CONTAINER_CREDENTIALS_FULL_URI",
         mounts: MountOf::EksPodIdentity.bit(),
         // The link-local addresses of the agent on the node.
@@ -86,21 +86,21 @@ const VARIABLES: [Variable; 11] = [
             matches!(value, "http://169.254.170.23/v1/credentials" | "http://[fd00:ec2::23]/v1/credentials")
         },
     },
-    Variable { name: "AWS_REGION", mounts: EKS, has_its_value: is_region },
-    Variable { name: "AWS_DEFAULT_REGION", mounts: EKS, has_its_value: is_region },
-    Variable {
+    KnownVariable { name: "AWS_REGION", mounts: EKS, has_its_value: is_region },
+    KnownVariable { name: "AWS_DEFAULT_REGION", mounts: EKS, has_its_value: is_region },
+    KnownVariable {
         name: "AWS_STS_REGIONAL_ENDPOINTS",
         mounts: EKS,
         has_its_value: |value| matches!(value, "regional" | "legacy"),
     },
-    Variable { name: "AZURE_CLIENT_ID", mounts: MountOf::Azure.bit(), has_its_value: is_uuid },
-    Variable { name: "AZURE_TENANT_ID", mounts: MountOf::Azure.bit(), has_its_value: is_uuid },
-    Variable {
+    KnownVariable { name: "AZURE_CLIENT_ID", mounts: MountOf::Azure.bit(), has_its_value: is_uuid },
+    KnownVariable { name: "AZURE_TENANT_ID", mounts: MountOf::Azure.bit(), has_its_value: is_uuid },
+    KnownVariable {
         name: "AZURE_FEDERATED_TOKEN_FILE",
         mounts: MountOf::Azure.bit(),
         has_its_value: |value| value == "/var/run/secrets/azure/tokens/azure-identity-token",
     },
-    Variable {
+    KnownVariable {
         name: "AZURE_AUTHORITY_HOST",
         mounts: MountOf::Azure.bit(),
         // The clouds of Azure: the public one, that of the US government, and China's.

@@ -104,7 +104,7 @@ pub fn update(object: &Value, old: &Value, validation: FieldValidation, cluster:
     canary::check_change(&Node::root(object, "metadata"), &Node::root(old, "metadata"), &mut faults);
     if !faults.is_empty() {
         let mut new = Vec::new();
-        let mut known = HashMap::<Fault, usize>::new();
+        let mut known = HashMap::<FaultKey, usize>::new();
         for error in self::faults(old, validation, cluster, &mut Vec::new()) {
             *known.entry(fault(&error)).or_default() += 1;
         }
@@ -130,9 +130,9 @@ fn tell(faults: Vec<Error>, findings: &mut Findings) {
 }
 
 /// Identifies a fault when positions in lists have changed.
-type Fault = (String, Option<String>, String);
+type FaultKey = (String, Option<String>, String);
 
-fn fault(error: &Error) -> Fault {
+fn fault(error: &Error) -> FaultKey {
     let mut field = String::with_capacity(error.field.len());
     let mut parts = error.field.split('[');
     field.push_str(parts.next().unwrap_or_default());

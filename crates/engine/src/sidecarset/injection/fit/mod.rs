@@ -33,12 +33,12 @@ const TOLD: usize = 8;
 struct TooMuch;
 
 /// How much more may be decoded of what a pod has.
-struct Left {
+struct DecodeRoom {
     bytes: usize,
     values: usize,
 }
 
-impl Left {
+impl DecodeRoom {
     const fn all() -> Self {
         Self { bytes: limits::TAKEN_BYTES, values: limits::TAKEN_VALUES }
     }
@@ -68,7 +68,7 @@ pub struct Fitting<'p, 's> {
     sources: Sources<'p, 's>,
     // What there is to share, with sets that are no must and with those that are.
     shared: [Option<Shared<'p>>; 2],
-    left: Left,
+    left: DecodeRoom,
     told: usize,
 }
 
@@ -77,7 +77,7 @@ impl<'p, 's> Fitting<'p, 's> {
     pub fn new(pod: &'p PodView<'p>, body: &'p str, selecting: &[&'s CompiledSet]) -> Self {
         let takes = selecting.iter().any(|set| set.takes_from_pod());
         let sources = Sources::without_additions(pod, body, if takes { selecting } else { &[] });
-        Self { pod, sources, shared: [const { None }; 2], left: Left::all(), told: 0 }
+        Self { pod, sources, shared: [const { None }; 2], left: DecodeRoom::all(), told: 0 }
     }
 
     /// The set as the pod gets it; `None` where it takes nothing from the pod.

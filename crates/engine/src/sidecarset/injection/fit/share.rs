@@ -9,7 +9,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::sources::Own;
-use super::{Container, Fitting, Left, TooMuch, same_path};
+use super::{Container, DecodeRoom, Fitting, TooMuch, same_path};
 use crate::sidecarset::api::text;
 
 /// Where containers have the token of the pod's service account.
@@ -51,7 +51,7 @@ impl<'p> Shared<'p> {
     where
         'p: 'o,
     {
-        let mut left = Left::all();
+        let mut left = DecodeRoom::all();
         let mut shared = Self::default();
         for (of, container) in containers {
             for raw in container.mounts() {
@@ -67,7 +67,7 @@ impl<'p> Shared<'p> {
 
 impl<'p> SharedMounts<'p> {
     /// Takes in what is at a path where nothing is yet. Containers of one pod often mount at the same places, and each is shared once.
-    fn add(&mut self, raw: &'p RawValue, of: usize, field: &str, left: &mut Left) -> Result<(), TooMuch> {
+    fn add(&mut self, raw: &'p RawValue, of: usize, field: &str, left: &mut DecodeRoom) -> Result<(), TooMuch> {
         let Some(path) = member(raw, field) else { return Ok(()) };
         // Each path is decoded, also one that is not shared as there is something already.
         left.take_text(path)?;

@@ -46,7 +46,7 @@ pub(in crate::sidecarset::injection) struct Own<'p> {
     is_said_to_be_injected: bool,
     /// One of its lists is longer than what was read of it.
     is_longer: bool,
-    parts: Parts<'p>,
+    parts: ContainerParts<'p>,
     variables: OnceCell<BTreeMap<Text<'p>, (usize, &'p RawValue)>>,
     // Volumes by the places at which they are mounted, and empty texts where devices are.
     mounted: OnceCell<BTreeMap<String, String>>,
@@ -55,7 +55,7 @@ pub(in crate::sidecarset::injection) struct Own<'p> {
 /// Where a volume is in a container.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Place<'p> {
+struct MountPlace<'p> {
     #[serde(borrow)]
     name: Text<'p>,
     #[serde(borrow)]
@@ -66,7 +66,7 @@ struct Place<'p> {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Parts<'p> {
+struct ContainerParts<'p> {
     #[serde(borrow, deserialize_with = "at_most_or_none::<_, _, { limits::ELEMENTS }>")]
     env: Vec<&'p RawValue>,
     #[serde(borrow, deserialize_with = "at_most_or_none::<_, _, { limits::ELEMENTS }>")]
@@ -172,7 +172,7 @@ impl<'p, 's> Sources<'p, 's> {
         of_sets: &mut PiecesByName<'s>,
     ) -> Option<Own<'p>> {
         let raw = container.raw(self.body)?;
-        let mut parts: Parts<'p> = serde_json::from_str(raw.get()).ok()?;
+        let mut parts: ContainerParts<'p> = serde_json::from_str(raw.get()).ok()?;
         // Of a name that is there twice, no second one is a set's.
         let named = of_sets.remove(container.name.as_str()).unwrap_or_default();
         if named.iter().any(|(set, piece)| set.is_must() || runs_the_same(container, &parts, piece)) {
@@ -200,7 +200,7 @@ impl<'p, 's> Sources<'p, 's> {
     }
 
     fn is_added_mount(&self, raw: &RawValue) -> bool {
-        let place = serde_json::from_str::<Place<'_>>(raw.get()).unwrap_or_default();
+        let place = serde_json::from_str::<MountPlace<'_>>(raw.get()).unwrap_or_default();
         self.left_out.has_mount(&place.mount_path, &place.name)
     }
 }
@@ -238,7 +238,7 @@ impl<'p> Own<'p> {
     pub(in crate::sidecarset::injection) fn mounted_at(&self, path: &str) -> Option<&str> {
         let mounted = self.mounted.get_or_init(|| {
             let lists = self.parts.volume_devices.iter().chain(&self.parts.volume_mounts);
-            let places = lists.filter_map(|raw| serde_json::from_str::<Place<'p>>(raw.get()).ok());
+            let places = lists.filter_map(|raw| serde_json::from_str::<MountPlace<'p>>(raw.get()).ok());
             let mut mounted = BTreeMap::new();
             for place in places {
                 let (path, volume) = match place.mount_path.as_str() {
@@ -270,7 +270,7 @@ fn name_of<'p>(raw: &'p RawValue) -> Option<Text<'p>> {
 }
 
 /// Whether a container runs what the set's runs. The author of a pod may call a container of his own like a set's.
-fn runs_the_same(container: &Container<'_>, parts: &Parts<'_>, piece: &Piece) -> bool {
+fn runs_the_same(container: &Container<'_>, parts: &ContainerParts<'_>, piece: &Piece) -> bool {
     // An empty list of the set's is not kept.
     let is_same = |raw: Option<&RawValue>, ours: Option<FlatValue<'_>>| {
         // No set has a longer one.
@@ -286,6 +286,6 @@ fn runs_the_same(container: &Container<'_>, parts: &Parts<'_>, piece: &Piece) ->
     is_same_image && is_same(parts.command, command) && is_same(parts.args, args)
 }
 
-fn is_marked(parts: &Parts<'_>) -> bool {
+fn is_marked(parts: &ContainerParts<'_>) -> bool {
     parts.env.iter().rev().find_map(|raw| says_raw(raw)).unwrap_or_default()
 }

@@ -41,7 +41,7 @@ pub(super) struct Targets<'p, 's> {
     pod: &'p PodView<'p>,
     selecting: Vec<&'s CompiledSet>,
     amounts: AmountsSource<'p>,
-    own: OnceCell<Vec<Own<'p>>>,
+    own: OnceCell<Vec<OwnContainer<'p>>>,
     // By name, the containers of which the pod keeps the resources.
     kept: OnceCell<BTreeMap<&'p str, Resources<'p>>>,
     // By name, the containers of which the pod keeps the image.
@@ -62,7 +62,7 @@ impl Resources<'_> {
 
 /// A container that no set brings.
 #[derive(Debug)]
-struct Own<'p> {
+struct OwnContainer<'p> {
     name: &'p str,
     amounts: Totals,
 }
@@ -158,14 +158,14 @@ impl<'p, 's> Targets<'p, 's> {
     }
 
     /// Containers and native sidecars of the pod, but for those that have the name of a set's.
-    fn read(&self) -> Vec<Own<'p>> {
+    fn read(&self) -> Vec<OwnContainer<'p>> {
         let names: BTreeSet<&str> =
             self.selecting.iter().flat_map(|set| set.pieces()).map(|piece| piece.name.as_str()).collect();
         let spec = &self.pod.spec;
         let sidecars = spec.init_containers().iter().filter(|container| container.is_native_sidecar());
         let own = sidecars.chain(spec.containers()).filter(|container| !names.contains(container.name.as_str()));
         let defaults = self.defaults();
-        own.map(|container| Own { name: &container.name, amounts: amounts_of(container, &defaults) }).collect()
+        own.map(|container| OwnContainer { name: &container.name, amounts: amounts_of(container, &defaults) }).collect()
     }
 }
 
