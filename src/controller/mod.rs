@@ -155,8 +155,8 @@ impl<K: Watchable> Operator<K> {
     ) -> Store<C> {
         let (store, listed, queue) = (Store::default(), CancellationToken::new(), self.queue.clone());
         let (kept, was_listed) = (store.clone(), listed.clone());
-        let (api, watches) =
-            (self.context.options.api(self.context.client.clone()), self.context.model.ungated.clone());
+        let (client, watches) = (self.context.client.clone(), self.context.model.ungated.clone());
+        let namespace = self.context.options.namespace_of::<C>().map(str::to_owned);
         let labels = labels.map(str::to_owned);
         let watch = async move {
             let changed = move |old: Option<&C>, new: Option<&C>| {
@@ -164,7 +164,7 @@ impl<K: Watchable> Operator<K> {
                     queue.add(key);
                 }
             };
-            watch::follow(api, &watches, labels, kept, was_listed, changed).await;
+            watch::follow(client, namespace.as_deref(), &watches, labels, kept, was_listed, changed).await;
         };
         self.watches.push(Box::pin(watch));
         self.listed.push(listed);

@@ -51,6 +51,11 @@ impl ControllerOptions {
         self.workers.keys().map(String::as_str).filter(|name| !known.iter().any(|known| known == name)).collect()
     }
 
+    /// The namespace in which objects of the kind are watched; of all namespaces, and of none, where there is none.
+    pub fn namespace_of<K: Resource<Scope: Scoped>>(&self) -> Option<&str> {
+        self.namespace.as_deref().filter(|_| <K::Scope as Scoped>::NAMESPACED)
+    }
+
     /// Where objects of the kind are watched; those without a namespace are watched all.
     pub fn api<K>(&self, client: Client) -> Api<K>
     where

@@ -4,22 +4,23 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use futures::StreamExt as _;
-use kube::Api;
+use kube::Client;
 use tokio_util::sync::CancellationToken;
 
 use super::{Key, Store, Watchable};
-use crate::watch::follow::{Follower, WatchStep, events};
-use crate::watch::lenient::Lenient;
+use crate::watch::follow::{Follower, WatchStep};
+use crate::watch::lenient::{Lenient, lenient_events};
 use crate::watch::read_model::watch_config;
 use crate::watch::ungated::UngatedWatches;
 
 /// Objects in one page of a list. A user who may write objects of these kinds may make each as large as can be.
 const PAGE: u32 = 20;
 
-/// Keeps the store of what `api` has; does not end. `changed` gets every object before and after, once for each version that the watch
+/// Keeps the store of the objects that there are, in the namespace if one is given; does not end. `changed` gets every object before and after, once for each version that the watch
 /// reports; a relist reports nothing about unchanged objects. `listed` is cancelled when the whole collection was read once.
 pub async fn follow<K: Watchable>(
-    api: Api<Lenient<K>>,
+    client: Client,
+    namespace: Option<&str>,
     watches: &UngatedWatches,
     labels: Option<String>,
     store: Store<K>,
@@ -28,7 +29,7 @@ pub async fn follow<K: Watchable>(
 ) {
     let mut config = watch_config().page_size(PAGE);
     config.label_selector = labels;
-    let mut events = pin!(watches.counting(K::plural(&()), events(api, config)));
+    let mut events = pin!(watches.counting(K::plural(&()), lenient_events(client, namespace, config)));
     let (mut follower, mut handler) = (Follower::default(), ObjectEventHandler { store, changed });
     while let Some(event) = events.next().await {
         follower.follow(event, Key::of, |step| match step {

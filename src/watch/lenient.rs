@@ -8,12 +8,17 @@ use admission::bounded::ellipsis;
 use admission::raw::{ObjectWriter, member, members};
 use engine::plugins::api as plugins;
 use engine::sidecarset::{api as sets, size};
+use futures::stream::BoxStream;
+use futures::{Stream, StreamExt as _};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::Resource;
+use kube::core::{ApiResource, DynamicObject};
+use kube::runtime::watcher::{self, Event};
+use kube::{Api, Client, Resource};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
+use crate::watch::follow::events;
 use crate::watch::raw::Raw;
 use crate::watch::resource_of_kind;
 
@@ -27,9 +32,54 @@ const ERROR_MAX_CHARS: usize = 500;
 /// managedFields. Here the text of the object is decoded, not a tree of it, which may take a hundred times as much memory.
 #[derive(Debug, Clone)]
 pub struct Lenient<K> {
+    object: Undecoded,
+    kind: PhantomData<fn() -> K>,
+}
+
+/// The same of any kind.
+#[derive(Debug, Clone)]
+struct Undecoded {
     metadata: ObjectMeta,
     text: Raw,
-    kind: PhantomData<fn() -> K>,
+}
+
+resource_of_kind!(Undecoded: DynamicObject);
+
+/// As [`events`], of a kind whose objects are decoded when they are taken in; of one namespace, if one is given.
+///
+/// The watch is one of objects of any kind: the code of a watch takes about 35 KB in the binary for each type that it decodes.
+pub fn lenient_events<K: Resource<DynamicType = ()>>(
+    client: Client,
+    namespace: Option<&str>,
+    config: watcher::Config,
+) -> impl Stream<Item = Result<Event<Lenient<K>>, watcher::Error>> + Send + use<K> {
+    let kind = ApiResource::erase::<K>(&());
+    let api = match namespace {
+        Some(namespace) => Api::namespaced_with(client, namespace, &kind),
+        None => Api::all_with(client, &kind),
+    };
+    undecoded_events(api, config).map(|event| {
+        event.map(|event| match event {
+            Event::Init => Event::Init,
+            Event::InitApply(object) => Event::InitApply(object.into()),
+            Event::InitDone => Event::InitDone,
+            Event::Apply(object) => Event::Apply(object.into()),
+            Event::Delete(object) => Event::Delete(object.into()),
+        })
+    })
+}
+
+fn undecoded_events(
+    api: Api<Undecoded>,
+    config: watcher::Config,
+) -> BoxStream<'static, Result<Event<Undecoded>, watcher::Error>> {
+    events(api, config).boxed()
+}
+
+impl<K> From<Undecoded> for Lenient<K> {
+    fn from(object: Undecoded) -> Self {
+        Self { object, kind: PhantomData }
+    }
 }
 
 /// What the watch itself needs, read leniently: metadata may be what is wrong.
@@ -87,6 +137,12 @@ fn within(check: Check, object: &RawValue) -> Result<String, String> {
 
 impl<'de, K> Deserialize<'de> for Lenient<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Undecoded::deserialize(deserializer).map(Self::from)
+    }
+}
+
+impl<'de> Deserialize<'de> for Undecoded {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         struct Parts<'t> {
             #[serde(borrow)]
@@ -97,7 +153,7 @@ impl<'de, K> Deserialize<'de> for Lenient<K> {
         let parts = serde_json::from_str::<Parts<'_>>(text.get());
         let parts = parts.map_err(|_| D::Error::custom("the object has no metadata"))?;
         let metadata = parts.metadata.into_metadata();
-        Ok(Self { metadata, text, kind: PhantomData })
+        Ok(Self { metadata, text })
     }
 }
 
@@ -108,8 +164,8 @@ impl<K: DeserializeOwned + Resource<DynamicType = ()>> Lenient<K> {
     /// Why it cannot be read: its text does not say one, or is more than admission lets through.
     pub fn object(self) -> Result<Box<K>, String> {
         let read = match limit_of(&K::group(&()), &K::kind(&())) {
-            Some(check) => within(check, self.text.raw()).map(Cow::Owned),
-            None => Ok(Cow::Borrowed(self.text.get())),
+            Some(check) => within(check, self.object.text.raw()).map(Cow::Owned),
+            None => Ok(Cow::Borrowed(self.object.text.get())),
         };
         let decoded = read.and_then(|read| serde_json::from_str::<K>(&read).map_err(|error| error.to_string()));
         decoded.map_err(|error| ellipsis(&error, ERROR_MAX_CHARS)).map(|mut object| {
@@ -132,7 +188,7 @@ impl Identity<'_> {
     }
 }
 
-resource_of_kind!(Lenient<K>);
+resource_of_kind!(Lenient<K>: Resource, this => &this.object.metadata, &mut this.object.metadata);
 
 #[cfg(test)]
 mod tests {

@@ -1,19 +1,17 @@
 //! The watch of a kind of policies: objects that decisions read, of which a cluster may lack the definition.
 
-use std::fmt::Debug;
 use std::future::pending;
 use std::pin::Pin;
 
 use engine::snapshot::collection::Collected;
 use engine::snapshot::policies::{Policies, Policy};
 use futures::{Stream, StreamExt as _};
-use kube::core::ClusterResourceScope;
 use kube::runtime::watcher::{self, Event};
-use kube::{Api, Client, Resource, ResourceExt as _};
+use kube::{Client, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
 
-use super::follow::{Follower, WatchStep, events};
-use super::lenient::Lenient;
+use super::follow::{Follower, WatchStep};
+use super::lenient::{Lenient, lenient_events};
 use super::model::Model;
 use super::read_model::watch_config;
 
@@ -27,17 +25,13 @@ pub(super) struct PolicyWatch<'m, R> {
     follower: Follower<String>,
 }
 
-impl<'m, R> PolicyWatch<'m, R>
-where
-    R: Resource<DynamicType = (), Scope = ClusterResourceScope> + Clone + DeserializeOwned + Debug + Send + 'static,
-    Lenient<R>: Resource<DynamicType = (), Scope = ClusterResourceScope>,
-{
+impl<'m, R: Resource<DynamicType = ()> + DeserializeOwned + 'static> PolicyWatch<'m, R> {
     /// A watch by this client; none where the kind is off.
     pub(super) fn new(client: Option<Client>, model: &'m Model) -> Self {
         if client.is_none() {
             model.mark_unknown();
         }
-        let watch = |client| events(Api::<Lenient<R>>::all(client), watch_config()).boxed();
+        let watch = |client| lenient_events(client, None, watch_config()).boxed();
         Self { events: client.map(watch), ..Self::of(model) }
     }
 

@@ -22,7 +22,7 @@ use crate::image_policy::ImageBackends;
 use crate::watch::annotations::SomeAnnotations;
 use crate::watch::follow::events;
 use crate::watch::image_policy::BackendWatch;
-use crate::watch::lenient::Lenient;
+use crate::watch::lenient::lenient_events;
 pub use crate::watch::model::Model;
 use crate::watch::model::wait_for;
 use crate::watch::nodes::Nodes;
@@ -249,7 +249,7 @@ pub fn watch_config() -> watcher::Config {
 
 /// Watches until cancelled, and asks for the version of the API server. Failures are logged and tried again, for ever.
 pub async fn run(mut builder: SnapshotBuilder, model: ReadModel, clients: Clients, cancel: CancellationToken) {
-    let mut sets = pin!(events(Api::<Lenient<SidecarSetResource>>::all(clients.sidecarsets), watch_config()));
+    let mut sets = pin!(lenient_events::<SidecarSetResource>(clients.sidecarsets, None, watch_config()));
     let mut plugins = PolicyWatch::<AdmissionPluginResource>::new(clients.plugins, &model.plugins);
     let mut limit_ranges = PolicyWatch::<ClusterLimitRangeResource>::new(clients.limit_ranges, &model.limit_ranges);
     let mut profiles =
@@ -258,8 +258,9 @@ pub async fn run(mut builder: SnapshotBuilder, model: ReadModel, clients: Client
     let maps = Api::<ConfigMap>::namespaced(clients.configuration, &clients.namespace);
     let of_one = watch_config().fields(&format!("metadata.name={CONFIG_MAP}"));
     let mut maps = pin!(events(maps, of_one));
-    let revisions = Api::<Lenient<RevisionResource>>::namespaced(clients.revisions, &clients.namespace);
-    let mut revisions = pin!(events(revisions, watch_config().labels(SET_LABEL)));
+    let of_sets = watch_config().labels(SET_LABEL);
+    let revisions = lenient_events::<RevisionResource>(clients.revisions, Some(&clients.namespace), of_sets);
+    let mut revisions = pin!(revisions);
 
     let mut quotas = WatchWhileRead::<Quotas>::new(clients.quotas, &model.ungated);
     let mut nodes = WatchWhileRead::<Nodes>::new(clients.nodes, &model.ungated);

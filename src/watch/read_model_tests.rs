@@ -1,5 +1,6 @@
 //! Events into snapshots.
 
+use crate::watch::lenient::Lenient;
 use engine::snapshot::configuration::ALLOW_LIST_KEY;
 use kube::runtime::watcher::Event;
 use serde_json::json;

@@ -1,19 +1,17 @@
 //! Changes that others make to what is kept in order, as they happen.
 
 use std::collections::BTreeSet;
-use std::fmt::Debug;
 use std::pin::Pin;
 use std::time::Duration;
 
 use futures::stream::{BoxStream, SelectAll, select_all};
-use futures::{FutureExt as _, StreamExt as _};
+use futures::{FutureExt as _, Stream, StreamExt as _};
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::core::PartialObjectMeta;
+use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
 use kube::runtime::WatchStreamExt as _;
-use kube::runtime::watcher::{Event, watcher};
+use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client, Resource};
-use serde::de::DeserializeOwned;
 use tokio::time::sleep;
 
 use crate::names::{MUTATING, VALIDATING};
@@ -67,14 +65,19 @@ const fn pause(written: u32) -> Duration {
     GATHERING.saturating_mul(2_u32.saturating_pow(written.saturating_sub(1)))
 }
 
-fn watch<K>(client: &Client, name: &str) -> BoxStream<'static, ()>
-where
-    K: Resource<DynamicType = (), Scope = k8s_openapi::ClusterResourceScope>,
-    K: Clone + Debug + DeserializeOwned + Send + 'static,
-{
+fn watch<K: Resource<DynamicType = ()>>(client: &Client, name: &str) -> BoxStream<'static, ()> {
     let config = watch_config().fields(&format!("metadata.name={name}"));
     let name = name.to_owned();
-    let events = watcher(Api::<PartialObjectMeta<K>>::all(client.clone()), config).backoff(WatchBackoff::default());
+    // Of any kind: the code of a watch is large, and is made for each type.
+    let kind = ApiResource::erase::<K>(&());
+    let objects = Api::<PartialObjectMeta<DynamicObject>>::all_with(client.clone(), &kind);
+    changes(watcher(objects, config).backoff(WatchBackoff::default()), name)
+}
+
+fn changes(
+    events: impl Stream<Item = Result<Event<PartialObjectMeta<DynamicObject>>, watcher::Error>> + Send + 'static,
+    name: String,
+) -> BoxStream<'static, ()> {
     let changes = events.filter_map(move |event| {
         let is_change = match &event {
             Ok(event) => {

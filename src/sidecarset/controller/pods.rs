@@ -22,7 +22,7 @@ pub struct PodKey(Arc<PodName>);
 pub struct PodName {
     /// `metadata.namespace`.
     pub namespace: Arc<str>,
-    /// `metadata.name`: a StatefulSet gives a new pod the name of the last one.
+    /// `metadata.name`: a `StatefulSet` gives a new pod the name of the last one.
     pub name: Box<str>,
 }
 
