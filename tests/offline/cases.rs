@@ -82,6 +82,17 @@ fn reasons_of_single_sets_can_be_expected() {
         outrider(&["test", path.to_str().unwrap()], "")
     };
     assert_eq!(case("CanaryShadowed").stderr, "1 passed\n");
+    let root = std::env::current_dir().unwrap().join("tests/offline/input");
+    let held = format!(
+        "apiVersion: cli.outrider.dev/v1alpha1\nkind: Test\nsets: [{0}/revisions]\nresources: [{0}/revisions.yaml]\nnamespace: \
+         shop\nresults:\n- {{resource: web, result: injected, reason: PartialHeldBack}}\n- {{resource: cart, result: injected, reason: \
+         PartialHeldBack}}\n",
+        root.display()
+    );
+    let path = folder.path().join("held.yaml");
+    std::fs::write(&path, held).unwrap();
+    let ran = outrider(&["test", path.to_str().unwrap()], "");
+    assert!(ran.stderr.ends_with("1 passed, 1 failed\n") && ran.stderr.contains("error: cart: "), "{}", ran.stderr);
     let wrong = case("PartialHeldBack");
     assert!(
         wrong.stderr.contains("expected reason PartialHeldBack, found Injected, CanaryShadowed"),
