@@ -129,7 +129,7 @@ pub fn run(args: &ExplainArgs, streams: &mut Streams<'_>) -> io::Result<CommandO
     report.print_text(streams.stderr)?;
     let Some(explained) = explained else { return Ok(CommandOutcome::BadInput) };
     let text = match args.output {
-        ExplainFormat::Text => text(&explained),
+        ExplainFormat::Text => text(&explained, args.report.quiet),
         ExplainFormat::Json => format!("{:#}\n", json_of(&explained)),
     };
     streams.stdout.write_all(text.as_bytes())?;
@@ -295,7 +295,7 @@ fn offline(mut explanation: Explanation, args: &ExplainArgs) -> Explanation {
     explanation
 }
 
-fn text(explained: &[Explained]) -> String {
+fn text(explained: &[Explained], is_quiet: bool) -> String {
     let mut text = String::new();
     for (position, Explained { title, explanation, .. }) in explained.iter().enumerate() {
         let separator = if position == 0 { "" } else { "\n" };
@@ -307,7 +307,7 @@ fn text(explained: &[Explained]) -> String {
         for set in &explanation.sets {
             let _ = writeln!(text, "  {}: {}: {}: {}", set.why.reason, set.set, set.fate.as_str(), set.why.text);
         }
-        for warning in &explanation.warnings {
+        for warning in explanation.warnings.iter().filter(|_| !is_quiet) {
             let _ = writeln!(text, "  warning: {warning}");
         }
         if explanation.is_refused() {

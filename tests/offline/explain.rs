@@ -46,6 +46,7 @@ spec:
         outrider(&[&set[..], more].concat(), POD)
     };
     golden::assert("explain/warnings.txt", &explain(&[]).transcript());
+    assert!(!explain(&["-q"]).stdout.contains("warning"));
     golden::assert("explain/warnings-json.txt", &explain(&["-o", "json"]).transcript());
 }
 
