@@ -98,7 +98,7 @@ fn output(steps: &[(&str, Result<PolicyStep, Error>)], args: &BreakGlassArgs) ->
             Ok(step) => result.push_str(&words(name, step, args)),
             Err(error) => {
                 // Writing to a String cannot fail.
-                let _ = writeln!(aside, "outrider: {error}");
+                let _ = writeln!(aside, "error: {error}");
                 outcome = CommandOutcome::BadInput;
             }
         }

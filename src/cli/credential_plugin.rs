@@ -77,7 +77,7 @@ fn pass(mut from: impl Read + Send + 'static, mut to: impl Write + Send + 'stati
 }
 
 fn fail(text: &str) -> ExitCode {
-    let _ = writeln!(io::stderr(), "outrider: {text}");
+    let _ = writeln!(io::stderr(), "error: {text}");
     failed()
 }
 

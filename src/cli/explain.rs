@@ -13,7 +13,7 @@ use super::namespace::namespace;
 use super::offline::{OfflineModel, OfflineModelArgs, minor_version};
 use super::render::inject::{RenderRules, pod, render};
 use super::render::rendered::title;
-use super::render::templates::FoundTemplates;
+use super::render::templates::{FoundTemplate, FoundTemplates};
 use super::render::{namespaces, typing, warn_of_typing};
 use super::report::{CommandReport, ReportArgs};
 use super::stray::{is_file, needs_flag};
@@ -23,6 +23,7 @@ use crate::validate::Validate;
 use engine::offline::admit::review;
 use engine::pod::PODS;
 use engine::pod::explain::{Explanation, Fate, SetExplanation, explain};
+use engine::snapshot::Snapshot;
 
 /// Arguments of `outrider explain`.
 #[derive(Debug, Clone, Args)]
@@ -70,13 +71,17 @@ pub enum ExplainFormat {
     Json,
 }
 
+/// What to write where arguments are missing.
+pub const TIP: &str = "give sets with --manifests or --from-cluster, and what has pods with -f; or name a pod of the current cluster: \
+                       explain pod NAME";
+
 /// How the command is called.
-pub const USAGE: &str =
-    "outrider explain [OPTIONS] --manifests <PATH> -f <FILE>\n       outrider explain [OPTIONS] pod <NAME>";
+pub const USAGE: &str = "outrider explain [OPTIONS] <--manifests <PATH>|--from-cluster> -f <FILE>\n       outrider explain [OPTIONS] pod <NAME>";
 
 const EXAMPLES: &str = "\
-Says for each set whether the webhook would inject it into the pod, and why: the term of the selector that the pod does not match, the \
-label that its namespace lacks, that the set is paused, that the pod opted out, what clashes. The webhook's own code decides. docs/reasons.md \
+Prints for each set whether the webhook would inject it into the pod, and why: the term of the selector that the pod does not match, the \
+label that its namespace lacks, that the set is paused, that the pod opted out, what clashes. Warnings are those that the webhook would return, and one for each entry of spec.appContainers whose containerNames are those \
+of no container of the pod. The webhook's own code decides. docs/reasons.md \
 explains the reason codes. A pod that exists is explained as if it were created again as it is now. Typing errors in files are warnings, \
 as those of `outrider render`.
 
@@ -124,7 +129,7 @@ pub fn run(args: &ExplainArgs, streams: &mut Streams<'_>) -> io::Result<CommandO
     report.print_text(streams.stderr)?;
     let Some(explained) = explained else { return Ok(CommandOutcome::BadInput) };
     let text = match args.output {
-        ExplainFormat::Text => text(&explained),
+        ExplainFormat::Text => text(&explained, args.report.quiet),
         ExplainFormat::Json => format!("{:#}\n", json_of(&explained)),
     };
     streams.stdout.write_all(text.as_bytes())?;
@@ -246,23 +251,39 @@ fn explain_object(
 ) -> Result<Vec<(String, Explanation)>, String> {
     let found = FoundTemplates::of(identity, value);
     let namespace = identity.namespace.as_deref().unwrap_or(&args.namespace);
-    let mut all = Vec::new();
-    for template in found.templates.iter().filter(|template| value.pointer(&template.pointer).is_some()) {
-        let pod = pod(value, template, identity, namespace)?;
-        let [resource] = PODS else { return Err("there is more than one resource of pods".to_owned()) };
-        let body = review(*resource, namespace, &pod);
-        let explanation = explain(&body, &model.snapshot).map_err(|error| {
+    let explained = |(title, explanation): (String, Result<Explanation, String>)| {
+        let explanation = explanation.map_err(|error| {
             // What cannot be read is better named with its field.
             let wrong = typing::check(identity, value, value, &found, Validate::Warn).wrong_types;
-            if wrong.is_empty() { error.to_string() } else { wrong.join(", ") }
+            if wrong.is_empty() { error } else { wrong.join(", ") }
         })?;
+        Ok((title, offline(explanation, args)))
+    };
+    explanations(identity, namespace, value, &model.snapshot).into_iter().map(explained).collect()
+}
+
+/// The pods of an object, each with what it is called and what becomes of it, or why that is unknown.
+pub fn explanations(
+    identity: &Identity,
+    namespace: &str,
+    value: &Value,
+    snapshot: &Snapshot,
+) -> Vec<(String, Result<Explanation, String>)> {
+    let found = FoundTemplates::of(identity, value);
+    let explained = |template: &FoundTemplate| {
         let mut title = title(identity, Some(namespace), value);
         if let Some(path) = template.path.as_ref().filter(|_| found.templates.len() > 1) {
             let _ = write!(title, ", {path}");
         }
-        all.push((title, offline(explanation, args)));
-    }
-    Ok(all)
+        let explanation = pod(value, template, identity, namespace).and_then(|pod| {
+            let [resource] = PODS else { return Err("there is more than one resource of pods".to_owned()) };
+            let body = review(*resource, namespace, &pod);
+            explain(&body, snapshot).map_err(|error| error.to_string())
+        });
+        (title, explanation)
+    };
+    let is_there = |template: &&FoundTemplate| value.pointer(&template.pointer).is_some();
+    found.templates.iter().filter(is_there).map(explained).collect()
 }
 
 /// Adds what the server does not do: a manifest with an older form can be rendered again.
@@ -274,7 +295,7 @@ fn offline(mut explanation: Explanation, args: &ExplainArgs) -> Explanation {
     explanation
 }
 
-fn text(explained: &[Explained]) -> String {
+fn text(explained: &[Explained], is_quiet: bool) -> String {
     let mut text = String::new();
     for (position, Explained { title, explanation, .. }) in explained.iter().enumerate() {
         let separator = if position == 0 { "" } else { "\n" };
@@ -285,6 +306,9 @@ fn text(explained: &[Explained]) -> String {
         }
         for set in &explanation.sets {
             let _ = writeln!(text, "  {}: {}: {}: {}", set.why.reason, set.set, set.fate.as_str(), set.why.text);
+        }
+        for warning in explanation.warnings.iter().filter(|_| !is_quiet) {
+            let _ = writeln!(text, "  warning: {warning}");
         }
         if explanation.is_refused() {
             text.push_str("  The pod is refused, so it gets none of the sets.\n");
@@ -320,6 +344,7 @@ fn json_of(explained: &[Explained]) -> Value {
                 "reason": why.map(|why| why.reason.as_str()),
                 "text": why.map(|why| why.text.as_str()),
                 "sets": sets,
+                "warnings": explanation.warnings,
             })
         })
         .collect();

@@ -11,6 +11,7 @@ use super::findings::{Level, Summary};
 use super::offline::OWN_NAMESPACE;
 use super::report::{CommandReport, FindingsFormat, ReportArgs};
 use super::streams::{CommandOutcome, Streams, with_process_streams};
+use super::unmatched;
 use crate::input;
 use crate::kinds::Kinds;
 use crate::registry::registry;
@@ -50,7 +51,8 @@ pub const USAGE: &str = "outrider lint [OPTIONS] <PATH>...";
 
 const EXAMPLES: &str = "\
 Each SidecarSet, AdmissionPlugin, ClusterLimitRange and PodSecurityProfile goes through the webhooks of its kind, alone and beside the others, as in a \
-cluster. Namespaces, and what else decisions read, are checked as far as they are read. Objects of other kinds are left out.
+cluster. Namespaces, and what else decisions read, are checked as far as they are read. Objects of other kinds are left out. Of workloads among the files, the names of the containers \
+count: an entry of spec.appContainers whose containerNames are those of no container in the workloads that the set selects is a warning.
 
 Examples:
   outrider lint sidecarsets/
@@ -78,7 +80,10 @@ pub fn run(args: &LintArgs, streams: &mut Streams<'_>) -> io::Result<CommandOutc
     let exclusion = Arc::new(Exclusion::new(OWN_NAMESPACE, args.excluded_namespaces.iter().cloned()));
     let checked = manifests.iter().filter(|manifest| standalone::is_set(manifest)).count();
     match standalone::of(&manifests, &paths, &exclusion, &registry, args.validate, None) {
-        Ok(loaded) => loaded.warnings.iter().for_each(|warning| report.read(Level::Warning, warning)),
+        Ok(loaded) => {
+            let of_workloads = unmatched::warnings(&manifests, &loaded.snapshot);
+            loaded.warnings.iter().chain(&of_workloads).for_each(|warning| report.read(Level::Warning, warning));
+        }
         Err(unusable) => report.unusable(&unusable),
     }
     if checked == 0 && report.count(Level::Error) == 0 {

@@ -93,7 +93,7 @@ pub fn run(args: &ManifestsArgs, streams: &mut Streams<'_>) -> io::Result<Comman
     let files = match files(args) {
         Ok(files) => files,
         Err(error) => {
-            writeln!(streams.stderr, "outrider: cannot write a manifest as JSON: {error}")?;
+            writeln!(streams.stderr, "error: cannot write a manifest as JSON: {error}")?;
             return Ok(CommandOutcome::BadInput);
         }
     };
@@ -112,7 +112,7 @@ pub fn run(args: &ManifestsArgs, streams: &mut Streams<'_>) -> io::Result<Comman
     for (file, objects) in files.iter().chain(&kustomization) {
         let path = dir.join(file);
         if let Err(error) = write(&path, objects) {
-            writeln!(streams.stderr, "outrider: cannot write {}: {error}", path.display())?;
+            writeln!(streams.stderr, "error: cannot write {}: {error}", path.display())?;
             return Ok(CommandOutcome::BadInput);
         }
         writeln!(streams.stderr, "wrote {}", path.display())?;

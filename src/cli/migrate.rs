@@ -30,7 +30,7 @@ const REVISION: &str = "ControllerRevision";
 
 /// Arguments of `outrider migrate`.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, override_usage = USAGE)]
 pub struct MigrateArgs {
     /// File or folder with OpenKruise's sets (.yaml, .yml, .json), - for stdin; may be repeated
     #[arg(value_name = "FILE", required_unless_present_any = ["files", "live"])]
@@ -61,12 +61,20 @@ pub enum MigrateFormat {
     Json,
 }
 
+/// What to write where arguments are missing.
+pub const TIP: &str =
+    "give files or folders with sets of OpenKruise, or --cluster to read those of the current cluster";
+
+/// How the command is called.
+pub const USAGE: &str = "outrider migrate [OPTIONS] <FILE>...\n       outrider migrate [OPTIONS] --cluster";
+
 const EXAMPLES: &str = "\
 Prints an apps.outrider.dev/v1alpha1 SidecarSet for each apps.kruise.io SidecarSet (v1alpha1 or v1beta1), and the ConfigMap \
 outrider-configuration for OpenKruise's kruise-configuration. Fields that Outrider has and OpenKruise does not are written out with what \
 comes closest to OpenKruise. A note on stderr names each field that is added, left out, or has another meaning; a warning, what has to be \
-done first. The printed sets have passed the defaulting and the validating webhook, together, as by outrider lint. Objects of other kinds \
-are left out. docs/migration.md describes the steps with both installed.
+done first. The printed sets have passed the defaulting and the validating webhook, together, as by outrider lint; of injectionStrategy.revision only \
+where the ControllerRevisions of Outrider's sets are given too. Without them a warning names each set whose revision has to be there first, and lint \
+refuses that set until it is. Objects of other kinds are left out. docs/migration.md describes the steps with both installed.
 
 Examples:
   outrider migrate sidecarsets/ > outrider.yaml

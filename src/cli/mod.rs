@@ -29,6 +29,7 @@ pub mod serve;
 mod stray;
 pub mod streams;
 pub mod uninstall;
+mod unmatched;
 pub mod verify;
 pub mod version;
 
@@ -36,6 +37,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::manager::credentials::RUN_PLUGIN;
@@ -118,7 +120,7 @@ Examples:
 pub fn run() -> ExitCode {
     let matches = match command().try_get_matches() {
         Ok(matches) => matches,
-        Err(error) => return refuse(&error),
+        Err(error) => return refuse(&with_tip(error)),
     };
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command()).exit());
     color::choose(cli.color);
@@ -158,6 +160,7 @@ fn of_kubectl(command: clap::Command) -> clap::Command {
         ("explain", explain::USAGE),
         ("lint", lint::USAGE),
         ("test", cases::USAGE),
+        ("migrate", migrate::USAGE),
     ];
     usages.into_iter().fold(command.bin_name("kubectl outrider"), |command, (name, usage)| {
         let usage = usage.replace("outrider ", "kubectl outrider ");
@@ -165,10 +168,21 @@ fn of_kubectl(command: clap::Command) -> clap::Command {
     })
 }
 
+/// Adds to an error about missing arguments which of them belong together: clap lists one of several that would do.
+fn with_tip(mut error: clap::Error) -> clap::Error {
+    let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
+    let tips = [("explain", explain::TIP), ("render", render::TIP), ("migrate", migrate::TIP)];
+    let tip = tips.into_iter().find(|(name, _)| usage.contains(&format!("outrider {name} ")));
+    if let (ErrorKind::MissingRequiredArgument, Some((_, tip))) = (error.kind(), tip) {
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    error
+}
+
 /// Prints on stderr why a command could not do its work.
 fn fail(error: &dyn std::error::Error) -> ExitCode {
     // If that fails, there is nowhere left to report it.
-    let _ = writeln!(Visible::new(io::stderr()), "outrider: {error}");
+    let _ = writeln!(Visible::new(io::stderr()), "error: {error}");
     ExitCode::from(BAD_INPUT)
 }
 
@@ -187,6 +201,22 @@ mod tests {
     #[test]
     fn every_argument_is_well_formed() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn missing_arguments_are_answered_with_what_to_give() {
+        for (arguments, tip) in [
+            (&["explain"][..], Some(explain::TIP)),
+            (&["render", "-f", "a.yaml"], Some(render::TIP)),
+            (&["migrate"], Some(migrate::TIP)),
+            (&["lint"], None),
+            (&["render", "--no-such-flag"], None),
+        ] {
+            let told = Cli::command().try_get_matches_from([&["outrider"], arguments].concat());
+            let text = with_tip(told.unwrap_err()).render().to_string();
+            assert_eq!(text.contains("tip: give"), tip.is_some(), "{text}");
+            assert!(tip.is_none_or(|tip| text.contains(&format!("tip: {tip}\n"))), "{text}");
+        }
     }
 
     /// Each command names itself as kubectl calls it, in its help and where an argument is missing or wrong.

@@ -108,6 +108,17 @@ impl<'a> CommandReport<'a> {
         }
     }
 
+    /// How many findings are listed so far.
+    pub const fn listed(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Brings the findings behind the first `count` of them, which are about one file, into the order of its lines.
+    pub fn sort_by_line(&mut self, count: usize) {
+        let line = |finding: &Diagnostic| finding.place.as_ref().map(|(_, line)| *line);
+        self.all.get_mut(count..).unwrap_or_default().sort_by_key(line);
+    }
+
     /// Counts a finding; whether it is listed.
     fn is_listed(&mut self, severity: Level) -> bool {
         let count = self.counts.entry(severity).or_default();

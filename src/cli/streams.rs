@@ -56,7 +56,7 @@ pub fn with_process_streams(command: impl FnOnce(&mut Streams<'_>) -> io::Result
         // The reader has closed the pipe, as `head` does.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
-            let _ = writeln!(stderr, "outrider: {error}");
+            let _ = writeln!(stderr, "error: {error}");
             ExitCode::from(super::BAD_INPUT)
         }
     }

@@ -159,7 +159,7 @@ fn report_removal(
         Ok(uninstall::RemoveOutcome::Removed { process: Some(process) }) if !dry_run => {
             let _ = writeln!(
                 told.aside,
-                "outrider: {name}: the process at {process} registered it (--register-webhooks); while that runs, it does so \
+                "warning: {name}: the process at {process} registered it (--register-webhooks); while that runs, it does so \
                  again for every kind that has a definition"
             );
             writeln!(told.result, "{name}: removed")
@@ -182,11 +182,11 @@ fn report_retirement(
     let _ = match outcome {
         // Where the kind is off, no account has rights on it.
         Ok(retire::RetireOutcome::Unknown(why)) if args.kind.is_none() => {
-            writeln!(told.aside, "outrider: {name}: not checked, which is expected if CronJobs are off: {why}")
+            writeln!(told.aside, "note: {name}: not checked, which is expected if CronJobs are off: {why}")
         }
         Ok(retire::RetireOutcome::Unknown(why)) => {
             told.outcome = CommandOutcome::BadInput;
-            writeln!(told.aside, "outrider: {name}: {why}")
+            writeln!(told.aside, "error: {name}: {why}")
         }
         Ok(outcome) => writeln!(told.result, "{name}: {}", outcome.describe(args.dry_run)),
         Err(error) => stays(told, error),
@@ -195,5 +195,5 @@ fn report_retirement(
 
 fn stays(told: &mut CommandOutput, error: &dyn std::error::Error) -> std::fmt::Result {
     told.outcome = CommandOutcome::BadInput;
-    writeln!(told.aside, "outrider: {error}")
+    writeln!(told.aside, "error: {error}")
 }

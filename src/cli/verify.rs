@@ -56,7 +56,7 @@ pub fn execute(args: &VerifyArgs) -> ExitCode {
                 told.result = format!("a pod in the namespace {namespace} came back with the sidecar of {set}\n");
             }
             Err(error) => {
-                told.aside = format!("outrider: {error}\n");
+                told.aside = format!("error: {error}\n");
                 if error.is_webhook_dead() {
                     told.aside.push_str(WAY_OUT);
                 }

@@ -11,6 +11,7 @@ mod packaging;
 mod readme;
 mod reasons;
 mod schemas;
+mod sessions;
 
 use std::fmt::Write as _;
 use std::fs;

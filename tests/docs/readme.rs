@@ -46,6 +46,9 @@ fn readme_shows_what_the_commands_print() {
     let render =
         "render --manifests config/samples/apps_v1alpha1_sidecarset.yaml -f config/samples/web-deployment.yaml -o diff";
     assert_printed(&shown_after(render), &printed(&render.split(' ').collect::<Vec<_>>()));
+    let explain =
+        "explain --manifests config/samples/apps_v1alpha1_sidecarset.yaml -f config/samples/web-deployment.yaml";
+    assert_printed(&shown_after(explain), &printed(&explain.split(' ').collect::<Vec<_>>()));
     // The server answers with the same bytes.
     let answer = printed(&["review", "--manifests", "config/samples", "tests/fixtures/README-pod.json"]);
     assert_printed(&shown_after("--data @tests/fixtures/README-pod.json"), &answer);

@@ -10,16 +10,26 @@ use crate::room::{POD, Room};
 
 const ON_DEMAND: &str = "validatingwebhookconfiguration/outrider-on-demand-validating";
 
-/// A set that no pod goes without.
-const MUST: &str = "
+/// A container of a set.
+const PROXY: &str = "{name: proxy, image: 'proxy:1', resources: {requests: {cpu: 100m}}}";
+/// The same as a pair for hot upgrades.
+const PAIR: &str =
+    "{name: mesh, image: 'mesh:1', upgradeStrategy: {upgradeType: HotUpgrade, hotUpgradeEmptyImage: 'empty:1'}}";
+
+/// A set that no pod goes without, with this container.
+fn must(container: &str) -> String {
+    format!(
+        "
 apiVersion: apps.outrider.dev/v1alpha1
 kind: SidecarSet
-metadata: {name: ROOM}
+metadata: {{name: ROOM}}
 spec:
-  selector: {matchLabels: {app: ROOM}}
+  selector: {{matchLabels: {{app: ROOM}}}}
   optOut: Denied
-  containers: [{name: proxy, image: 'proxy:1', resources: {requests: {cpu: 100m}}}]
-";
+  containers: [{container}]
+"
+    )
+}
 
 const PLAIN: &str = "
 apiVersion: v1
@@ -38,7 +48,7 @@ fn entries(list: &Value) -> Vec<String> {
 fn a_pod_keeps_its_must_after_it_was_created() {
     let room = Room::new("after");
     room.apply(PLAIN);
-    room.apply_set(MUST);
+    room.apply_set(&must(PROXY));
     room.apply(POD);
     let refused = |what: &str, args: &[&str]| {
         let output = room.kubectl(args, None);
@@ -88,20 +98,6 @@ fn a_pod_keeps_its_must_after_it_was_created() {
     room.kubectl_ok(&["delete", "pod/web", "--wait=false"], None);
 }
 
-/// A set that no pod goes without, of one pair for hot upgrades.
-const MUST_PAIR: &str = "
-apiVersion: apps.outrider.dev/v1alpha1
-kind: SidecarSet
-metadata: {name: ROOM}
-spec:
-  selector: {matchLabels: {app: ROOM}}
-  optOut: Denied
-  containers:
-  - name: mesh
-    image: 'mesh:1'
-    upgradeStrategy: {upgradeType: HotUpgrade, hotUpgradeEmptyImage: 'empty:1'}
-";
-
 /// The pod that injection made, under another name and label: the set does not select it.
 fn unselected(carrying: &Value, name: &str) -> Value {
     let annotations = &carrying["metadata"]["annotations"];
@@ -121,7 +117,7 @@ fn container<'p>(pod: &'p mut Value, name: &str) -> &'p mut Value {
 #[ignore = "needs a control plane: make test"]
 fn neither_container_of_a_must_pair_becomes_another_and_no_pod_gains_a_changed_pair() {
     let room = Room::new("pairs");
-    room.apply_set(MUST_PAIR);
+    room.apply_set(&must(PAIR));
     let carrying = room.pod(POD);
     let update =
         |patch: &str| room.kubectl(&["patch", "pod/web", "--type=strategic", "--dry-run=server", "-p", patch], None);
@@ -174,7 +170,7 @@ fn the_leader_writes_entries_with_a_ca_bundle_and_withdraws_them() {
     let stored = || get(&cluster, &[ON_DEMAND]);
     assert_eq!(entries(&stored()), Vec::<String>::new());
 
-    let must = MUST.replace("ROOM", "must");
+    let must = must(PROXY).replace("ROOM", "must");
     eventually("the API server trusts the replica", || {
         cluster.kubectl(&["apply", "--server-side", "-f", "-"], Some(&must)).unwrap().success()
     });

@@ -38,6 +38,69 @@ fn namespaces_among_the_resources_count_in_any_order() {
     assert_eq!(outrider(&["test", &path], "").outcome, CommandOutcome::Refused, "the namespace is not known");
 }
 
+/// A key with dots may be in quotes, and an item of a list be named by a field.
+#[test]
+fn fields_are_found_by_every_form_of_their_path() {
+    const LABELLED: &str = "apiVersion: v1\nkind: Pod\nmetadata: {name: web, labels: {app: web, example.com/team: a}}\nspec: {containers: \
+                            [{name: web, image: w}]}\n";
+    let fields = |fields: &str| {
+        let (_folder, path) = folder(
+            &format!("{NAMESPACE}---\n{LABELLED}"),
+            &format!("- resource: web\n  result: injected\n  fields:\n{fields}"),
+        );
+        let ran = outrider(&["test", &path], "");
+        ran.stderr.replace(&format!("{path}/outrider-test.yaml:"), "")
+    };
+    let right = "    metadata.labels[\"example.com/team\"]: a\n    metadata.labels['example.com/team']: a\n    \
+                 metadata.labels[example.com/team]: a\n    spec.containers[name=log].image: log:1\n    \
+                 spec.containers[name=\"log\"].image: log:1\n    spec.containers[name=other]: null\n";
+    assert_eq!(fields(right), "1 passed\n");
+    assert_eq!(
+        fields("    spec.containers[name=other].image: a\n    metadata.name: null\n"),
+        "10: error: web: spec.containers[name=other].image: expected \"a\", and it is absent\n11: error: web: metadata.name: expected \
+         absent, and it is \"web\"\n1 failed\n"
+    );
+}
+
+/// What `explain` prints of a set can be expected.
+#[test]
+fn reasons_of_single_sets_can_be_expected() {
+    const CANARY: &str = "tests/offline/input/canary.yaml";
+    const POD: &str = "apiVersion: v1\nkind: Pod\nmetadata: {name: cart, namespace: shop, labels: {app: cart, proxied: 'yes'}}\nspec: \
+                       {containers: [{name: cart, image: c}]}\n";
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("pod.yaml"), POD).unwrap();
+    let canary = std::env::current_dir().unwrap().join(CANARY);
+    let case = |reason: &str| {
+        let text = format!(
+            "apiVersion: cli.outrider.dev/v1alpha1\nkind: Test\nsets: [{}]\nresources: [pod.yaml]\nresults:\n- {{resource: cart, result: \
+             injected, reason: {reason}}}\n",
+            canary.display()
+        );
+        let path = folder.path().join("outrider-test.yaml");
+        std::fs::write(&path, text).unwrap();
+        outrider(&["test", path.to_str().unwrap()], "")
+    };
+    assert_eq!(case("CanaryShadowed").stderr, "1 passed\n");
+    let root = std::env::current_dir().unwrap().join("tests/offline/input");
+    let held = format!(
+        "apiVersion: cli.outrider.dev/v1alpha1\nkind: Test\nsets: [{0}/revisions]\nresources: [{0}/revisions.yaml]\nnamespace: \
+         shop\nresults:\n- {{resource: web, result: injected, reason: PartialHeldBack}}\n- {{resource: cart, result: injected, reason: \
+         PartialHeldBack}}\n",
+        root.display()
+    );
+    let path = folder.path().join("held.yaml");
+    std::fs::write(&path, held).unwrap();
+    let ran = outrider(&["test", path.to_str().unwrap()], "");
+    assert!(ran.stderr.ends_with("1 passed, 1 failed\n") && ran.stderr.contains("error: cart: "), "{}", ran.stderr);
+    let wrong = case("PartialHeldBack");
+    assert!(
+        wrong.stderr.contains("expected reason PartialHeldBack, found Injected, CanaryShadowed"),
+        "{}",
+        wrong.stderr
+    );
+}
+
 #[test]
 fn typing_errors_are_the_warnings_of_render_and_of_explain() {
     let resources = format!("{NAMESPACE}---\n{MISSPELT}");

@@ -24,6 +24,32 @@ fn explanations_are_as_recorded() {
     }
 }
 
+/// What the webhook warns of beside its reason codes, and what a set names and the pod does not have.
+#[test]
+fn warnings_are_explained_too() {
+    const POD: &str = "\
+apiVersion: v1
+kind: Pod
+metadata:
+  name: web
+  labels: {app: web}
+  annotations:
+    outrider.dev/skip: scanner,certs
+    outrider.dev/overrides: |
+      {\"scaner\": {\"image\": \"scanner:2\"}}
+spec:
+  initContainers: [{name: migrate, image: 'web:1'}]
+  containers: [{name: web, image: 'web:1', ports: [{containerPort: 80}]}]
+";
+    let explain = |more: &[&str]| {
+        let set = &["explain", "--manifests", "tests/offline/input/explain/unmatched.yaml", "-f", "-"];
+        outrider(&[&set[..], more].concat(), POD)
+    };
+    golden::assert("explain/warnings.txt", &explain(&[]).transcript());
+    assert!(!explain(&["-q"]).stdout.contains("warning"));
+    golden::assert("explain/warnings-json.txt", &explain(&["-o", "json"]).transcript());
+}
+
 /// The explanation and the patch come from one decision.
 #[test]
 fn sets_that_are_injected_by_render_are_those_that_explain_names() {

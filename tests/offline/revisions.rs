@@ -7,6 +7,7 @@ use crate::run::outrider;
 
 const REVISIONS: &str = "tests/offline/input/revisions";
 const SET: &str = "tests/offline/input/revisions/set.yaml";
+const REVISION: &str = "tests/offline/input/revisions/revision.yaml";
 const WORKLOADS: &str = "tests/offline/input/revisions.yaml";
 
 #[test]
@@ -18,6 +19,45 @@ fn each_workload_gets_its_revision_and_explain_names_it() {
         assert_eq!(ran.outcome, CommandOutcome::Fine, "{}", ran.stderr);
         golden::assert(recording, &ran.transcript());
     }
+}
+
+/// Revisions outside of a cluster are written or edited by hand.
+#[test]
+fn a_revision_that_no_pod_would_get_is_warned_of_with_what_to_write() {
+    let set = std::fs::read_to_string(SET).unwrap();
+    let revision = std::fs::read_to_string(REVISION).unwrap();
+    let lint = |documents: &[&str]| {
+        let ran = outrider(&["lint", "-"], &documents.join("---\n"));
+        ran.stderr.lines().filter(|line| line.contains("warning")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert!(lint(&[&revision, &set]).is_empty());
+    let told = lint(&[&revision.replace("proxy-5e9aeb076295dd4f", "proxy-v1"), &set]);
+    assert!(
+        told[0].starts_with("stdin:4: warning: ControllerRevision \"proxy-v1\": metadata.name: \"proxy-v1\" is not the name for this content, \"proxy-5e9aeb076295dd4f\""),
+        "{told:?}"
+    );
+    assert!(lint(&[&revision.replace("proxy:1", "proxy:0"), &set])[0].contains(": metadata.name: "));
+    let told = lint(&[
+        &revision.replace("name: proxy\n    uid", "name: other\n    uid"),
+        &set.replace("  injectionStrategy:\n    revision:\n      customVersion: v1\n      policy: Partial\n", ""),
+    ]);
+    assert!(
+        told[0].contains("is not \"other\" of metadata.ownerReferences, a dash and the 16 digits of a hash"),
+        "{told:?}"
+    );
+    let told = outrider(&["lint", "-"], &[&*revision.replace("    controller: true\n", ""), &set].join("---\n"));
+    assert!(
+        told.stderr.contains(
+            "none is apps.outrider.dev/v1alpha1 SidecarSet with controller: true, so the revision belongs to no set"
+        ),
+        "{}",
+        told.stderr
+    );
+    // Those of other controllers are theirs.
+    let other = revision
+        .replace("apps.outrider.dev/v1alpha1\n    kind: SidecarSet", "apps/v1\n    kind: StatefulSet")
+        .replace("  labels:\n    apps.outrider.dev/sidecarset-custom-version: v1\n", "");
+    assert!(lint(&[&other]).is_empty());
 }
 
 #[test]

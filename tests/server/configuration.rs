@@ -114,7 +114,7 @@ fn a_file_that_cannot_be_used_ends_the_process_with_exit_code_2() {
         let output =
             Command::new(OUTRIDER).args(["serve", "--standalone", "--config"]).arg(folder.config()).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{text:?}");
-        let wanted = format!("outrider: unable to load the config file: {told}");
+        let wanted = format!("error: unable to load the config file: {told}");
         let file = folder.config().display().to_string();
         assert_eq!(String::from_utf8(output.stderr).unwrap().replace(&file, "FILE"), wanted);
         assert!(output.stdout.is_empty());

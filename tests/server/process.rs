@@ -226,9 +226,9 @@ fn a_process_that_cannot_start_says_why_with_exit_code_2() {
         (&["--ca-file", missing.to_str().unwrap()], "cannot write ".to_owned()),
         (
             &["--log-level", "outrider=loud"],
-            "outrider: there is no log level \"loud\" in \"outrider=loud\"; write error, warn".to_owned(),
+            "error: there is no log level \"loud\" in \"outrider=loud\"; write error, warn".to_owned(),
         ),
-        (&["--log-level", "loud"], "outrider: there is no log level \"loud\"; write error, warn".to_owned()),
+        (&["--log-level", "loud"], "error: there is no log level \"loud\"; write error, warn".to_owned()),
     ];
     for (arguments, text) in table {
         let mut command = Command::new(OUTRIDER);
@@ -263,14 +263,14 @@ fn a_credential_plugin_that_hangs_is_given_up() {
     // What it started holds its outputs.
     let (code, credentials, told) = run("--timeout=100ms", "sleep 300 & wait");
     assert_eq!((code, &*credentials), (Some(2), ""));
-    assert!(told.starts_with("outrider: the credential plugin sh gave no answer within 0 s"), "{told}");
+    assert!(told.starts_with("error: the credential plugin sh gave no answer within 0 s"), "{told}");
 }
 
 #[test]
 fn a_kubeconfig_that_is_not_there_is_named_once() {
     let output = Command::new(OUTRIDER).args(["serve", "--kubeconfig", "/nonexistent/config"]).output().unwrap();
     let told = String::from_utf8(output.stderr).unwrap();
-    let expected = "outrider: kubeconfig /nonexistent/config cannot be used: No such file or directory (os error 2)\n";
+    let expected = "error: kubeconfig /nonexistent/config cannot be used: No such file or directory (os error 2)\n";
     assert!(told.ends_with(expected), "{told}");
 }
 

@@ -154,7 +154,7 @@ fn faults_of_cases(file: &Value) -> Vec<Error> {
         }
         let fields = case.get("fields").and_then(Value::as_object).into_iter().flat_map(Map::keys);
         for field in fields.filter(|field| !yaml::is_path(field)) {
-            let detail = "no field path, such as spec.containers[0].image or metadata.labels[example.com/team]";
+            let detail = "no field path, such as spec.containers[0].image spec.containers[name=web].image or metadata.labels[example.com/team]";
             faults.push(Error::invalid(&path.child("fields"), field.as_str(), detail));
         }
         faults

@@ -9,11 +9,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use admission::Reason;
 use admission::field::quote;
 use clap::{Args, ValueEnum};
 use serde_json::Value;
 
 use self::file::{Expected, TestFile, Verdict, files};
+use super::explain::explanations;
 use super::findings::{self, Case, Diagnostic, Level, Summary, json, junit, sarif};
 use super::offline::{OWN_NAMESPACE, OfflineModel};
 use super::render::inject::{RenderRules, render};
@@ -26,9 +28,10 @@ use crate::kinds::Kinds;
 use crate::registry::registry;
 use crate::standalone::{self, Validate};
 use engine::offline::admit::Questions;
+use engine::reasons;
 use engine::snapshot::Exclusion;
 use engine::suggest::suggest;
-use engine::yaml::steps;
+use engine::yaml::{steps, unquoted};
 
 /// Arguments of `outrider test`.
 #[derive(Debug, Clone, Args)]
@@ -79,8 +82,10 @@ A test file names sets, resources, and the result that is expected for each reso
     kind: Deployment                     # where several kinds have that name
     result: injected                     # or unchanged, or refused
     reason: Injected                     # a reason code: docs/reasons.md
-    fields:
+    fields:                              # after the injection; null where there is to be nothing
       spec.template.spec.containers[0].name: proxy
+      spec.template.spec.containers[name=proxy].image: registry.example/proxy:2
+      spec.template.metadata.labels[example.com/team]: shop
   - resource: legacy
     result: refused
     message: rename one of them          # part of the message
@@ -115,15 +120,12 @@ pub fn run(args: &TestArgs, streams: &mut Streams<'_>) -> io::Result<CommandOutc
         // It has the cases alone.
         report.print_text(streams.stderr)?;
     }
-    for case in &cases {
-        for findings::CaseFailure { at, text } in &case.failures {
-            let steps: Vec<&str> = at.iter().map(String::as_str).collect();
-            let finding = Diagnostic::of(Level::Error, &case.source, format!("{}: {text}", case.name));
-            report.add_at(finding, &steps);
-        }
+    let errors = report.count(Level::Error);
+    for of_file in cases.chunk_by(|one, other| one.file == other.file) {
+        report_failures(of_file, &mut report);
     }
     let failed = cases.iter().filter(|case| !case.failures.is_empty()).count();
-    let summary = Summary(vec![("passed", cases.len() - failed), ("failed", failed)]);
+    let summary = Summary(vec![("passed", cases.len() - failed), ("failed", failed), ("errors", errors)]);
     match args.output {
         CasesFormat::Text => {
             report.print_text(streams.stderr)?;
@@ -140,6 +142,19 @@ pub fn run(args: &TestArgs, streams: &mut Streams<'_>) -> io::Result<CommandOutc
     })
 }
 
+/// Reports the failures in a file, in the order of its lines.
+fn report_failures(cases: &[Case], report: &mut CommandReport<'_>) {
+    let before = report.listed();
+    for case in cases {
+        for findings::CaseFailure { at, text } in &case.failures {
+            let steps: Vec<&str> = at.iter().map(String::as_str).collect();
+            let finding = Diagnostic::of(Level::Error, &case.source, format!("{}: {text}", case.name));
+            report.add_at(finding, &steps);
+        }
+    }
+    report.sort_by_line(before);
+}
+
 /// So many objects are listed that a case may mean.
 const LISTED: usize = 5;
 
@@ -149,6 +164,8 @@ struct Resource {
     /// Its own, or that of objects without one.
     namespace: String,
     rendered: Result<Rendered, Box<Unprintable>>,
+    /// The codes that `outrider explain` prints for the sets that select its pods.
+    of_sets: Vec<Reason>,
 }
 
 impl Resource {
@@ -202,7 +219,15 @@ fn resource(manifest: Manifest, rules: RenderRules<'_>, model: &OfflineModel) ->
     let identity = identity(&manifest.value).ok();
     let namespace = identity.as_ref().and_then(|identity| identity.namespace.clone());
     let namespace = namespace.unwrap_or_else(|| rules.namespace.to_owned());
-    Resource { identity, namespace, rendered: render(manifest, rules, model) }
+    let of_sets = identity.as_ref().map(|identity| reasons_of_sets(identity, &namespace, &manifest, model));
+    Resource { identity, namespace, rendered: render(manifest, rules, model), of_sets: of_sets.unwrap_or_default() }
+}
+
+fn reasons_of_sets(identity: &Identity, namespace: &str, manifest: &Manifest, model: &OfflineModel) -> Vec<Reason> {
+    let explained = explanations(identity, namespace, &manifest.value, &model.snapshot);
+    // What cannot be read is reported by rendering it.
+    let sets = explained.into_iter().filter_map(|(_, explanation)| explanation.ok()).flat_map(|pod| pod.sets);
+    sets.map(|set| set.why.reason).filter(|reason| *reason != reasons::NO_MATCH).collect()
 }
 
 /// What is not as expected, each with the steps to the expectation in the case.
@@ -220,7 +245,7 @@ fn failures<'e>(expected: &'e Expected, resources: &'e [Resource]) -> Failures<'
     let [resource] = meant.as_slice() else {
         return vec![(vec!["resource"], not_one(expected, &meant, resources))];
     };
-    compared(expected, &resource.rendered)
+    compared(expected, resource)
 }
 
 /// Why the object of a case is not known, and what to write.
@@ -272,8 +297,8 @@ fn listed(resources: &[&Resource]) -> String {
     words.join(", ")
 }
 
-fn compared<'e>(expected: &'e Expected, rendered: &'e Result<Rendered, Box<Unprintable>>) -> Failures<'e> {
-    let (verdict, reasons, messages, after): (_, _, Vec<&str>, _) = match rendered {
+fn compared<'e>(expected: &'e Expected, resource: &'e Resource) -> Failures<'e> {
+    let (verdict, reasons, messages, after): (_, _, Vec<&str>, _) = match &resource.rendered {
         Ok(Rendered { patch, reasons, warnings, typing, notes, after, .. }) => {
             let verdict = if patch.is_empty() { Verdict::Unchanged } else { Verdict::Injected };
             let warned = |texts: &'e [String]| texts.iter().map(String::as_str);
@@ -292,29 +317,67 @@ fn compared<'e>(expected: &'e Expected, rendered: &'e Result<Rendered, Box<Unpri
         failures.push((vec!["result"], format!("expected {}, and it is {verdict}{said}", expected.result)));
     }
     if let Some(reason) = &expected.reason
-        && !reasons.iter().any(|found| found.as_str() == reason)
+        && let found = codes(reasons.iter().chain(&resource.of_sets))
+        && !found.contains(&reason.as_str())
     {
-        let found: Vec<&str> = reasons.iter().map(|reason| reason.as_str()).collect();
         failures.push((vec!["reason"], format!("expected reason {reason}, found {}", found.join(", "))));
     }
     if let Some(message) = &expected.message
         && !messages.iter().any(|said| said.contains(message))
     {
-        failures.push((vec!["message"], format!("nothing says {message:?}")));
+        failures.push((vec!["message"], format!("no message contains {message:?}: {}", quoted(&messages))));
     }
     for (path, wanted) in &expected.fields {
         let found = after.and_then(|after| at(after, path)).unwrap_or(&Value::Null);
         if found != wanted {
-            failures.push((vec!["fields", path.as_str()], format!("{path}: expected {wanted}, and it is {found}")));
+            let found = match after {
+                Some(_) => format!("it is {}", in_words(found)),
+                None => "the object is refused".to_owned(),
+            };
+            let text = format!("{path}: expected {}, and {found}", in_words(wanted));
+            failures.push((vec!["fields", path.as_str()], text));
         }
     }
     failures
 }
 
-/// The value at a field path.
+/// Each code once.
+fn codes<'r>(reasons: impl Iterator<Item = &'r Reason>) -> Vec<&'static str> {
+    let mut found = Vec::new();
+    for code in reasons.map(|reason| reason.as_str()) {
+        if !found.contains(&code) {
+            found.push(code);
+        }
+    }
+    found
+}
+
+/// The messages that there are; the first of many.
+fn quoted(messages: &[&str]) -> String {
+    if messages.is_empty() {
+        return "there is none".to_owned();
+    }
+    let mut words: Vec<String> = messages.iter().take(LISTED).map(|message| quote(message)).collect();
+    if let Some(left_out @ 1..) = messages.len().checked_sub(LISTED) {
+        words.push(format!("and {left_out} more"));
+    }
+    format!("found {}", words.join(", "))
+}
+
+/// A value in a message.
+fn in_words(value: &Value) -> String {
+    if value.is_null() { "absent".to_owned() } else { value.to_string() }
+}
+
+/// The value at a field path. An item of a list is found by its position, or by a field as in `containers[name=web]`.
 fn at<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
     steps(path).try_fold(value, |value, step| match value {
-        Value::Array(items) => items.get(step.parse::<usize>().ok()?),
+        Value::Array(items) => match step.split_once('=') {
+            Some((field, wanted)) => {
+                items.iter().find(|item| item.get(field).and_then(Value::as_str) == Some(unquoted(wanted)))
+            }
+            None => items.get(step.parse::<usize>().ok()?),
+        },
         other => other.get(step),
     })
 }

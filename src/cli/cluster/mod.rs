@@ -153,7 +153,7 @@ where
                 streams.stdout.write_all(told.result.as_bytes())?;
                 streams.stderr.write_all(told.aside.as_bytes())?;
                 if told.outcome == CommandOutcome::BadInput {
-                    writeln!(streams.stderr, "outrider: the API server is {place}")?;
+                    writeln!(streams.stderr, "note: the API server is {place}")?;
                 }
                 Ok(told.outcome)
             }),

@@ -87,6 +87,10 @@ impl RenderFormat {
     }
 }
 
+/// What to write where arguments are missing.
+pub const TIP: &str =
+    "give sets with --manifests or --from-cluster, and what has pods with -f, or a kustomization with -k";
+
 /// How the command is called.
 pub const USAGE: &str = "outrider render [OPTIONS] <--manifests <PATH>|--from-cluster> <-f <FILE>|-k <DIR>>";
 

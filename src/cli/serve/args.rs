@@ -31,7 +31,7 @@ pub enum CertificateSource {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ServeArgs {
-    /// Component configuration (`ProjectConfig`); flags win over its fields, see docs/configuration.md
+    /// Component configuration (`ProjectConfig`); flags take precedence over its fields, see docs/configuration.md
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Kubeconfig; without it KUBECONFIG, then ~/.kube/config, then the pod's service account

@@ -69,8 +69,8 @@ fn upgrade_strategy() -> JSONSchemaProps {
 fn share_policy(what: &str) -> JSONSchemaProps {
     object(
         &format!(
-            "Whether the container also gets the {what} of the pod's own containers and native sidecars. Its own win over those \
-             at the same path, and of two containers of the pod the first."
+            "Whether the container also gets the {what} of the pod's own containers and native sidecars. Its own take precedence over those \
+             at the same path, and of two containers of the pod those of the first."
         ),
         [("type", word(&words::SHARE_TYPES, "disabled (default) or enabled."))],
     )
@@ -100,7 +100,7 @@ fn transfer_env() -> JSONSchemaProps {
     atomic_list(
         entry,
         "Environment variables to copy from the pod's own containers, with their value or source as it is there. A variable of the \
-         container itself wins. What the pod does not have is passed over.",
+         container itself takes precedence. What the pod does not have is left out.",
     )
 }
 

@@ -5,12 +5,17 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSche
 use crate::crd::schema::{atomic_list, flag, int_or_string, int32, label_selector, object, text, word};
 use engine::sidecarset::vocabulary as words;
 
+const UPDATE_STRATEGY: &str = "\
+    How running pods that carry the set follow a change of it. Images of containers and of native sidecars are changed in the \
+    running pod, which restarts these containers alone; a container with upgradeType HotUpgrade is started anew beside the one that \
+    works, which is not restarted before the new one serves. Requests and limits of cpu and memory are changed through pods/resize, where \
+    the API server has it, and annotations of patchPodMetadata at once. A pod that differs in anything else keeps what it has until it \
+    is created anew, or is evicted (recreate); its condition outrider.dev/SidecarSetUpgradable has the difference.";
+
 /// `spec.updateStrategy`
 pub fn update_strategy() -> JSONSchemaProps {
     object(
-        "How running pods that carry the set follow a change of it. Images of containers and of native sidecars are changed in the \
-         running pod, which restarts these containers alone, and annotations of patchPodMetadata with them. A pod that differs in \
-         anything else keeps what it has until it is created anew, or is evicted (recreate); its condition outrider.dev/SidecarSetUpgradable says in what.",
+        UPDATE_STRATEGY,
         [
             (
                 "type",
@@ -19,7 +24,12 @@ pub fn update_strategy() -> JSONSchemaProps {
                     "RollingUpdate (default) updates running pods step by step, NotUpdate leaves them as they are.",
                 ),
             ),
-            ("paused", flag("Stops the rollout. The status is still kept up to date.")),
+            (
+                "paused",
+                flag(
+                    "Stops the rollout: pods in the middle of a hot upgrade stay so, with both containers. The status is still kept up to date.",
+                ),
+            ),
             ("selector", label_selector("Only pods with these labels are updated.")),
             (
                 "partition",

@@ -128,10 +128,13 @@ fn fields_say_what_this_build_does() {
     let description = |field: &str| {
         root.pointer(&format!("/properties/spec/properties/{field}/description")).unwrap().as_str().unwrap().to_owned()
     };
-    assert!(
-        description("updateStrategy")
-            .contains("Images of containers and of native sidecars are changed in the running pod")
-    );
+    for what in [
+        "Images of containers and of native sidecars are changed in the running pod",
+        "a container with upgradeType HotUpgrade",
+        "through pods/resize",
+    ] {
+        assert!(description("updateStrategy").contains(what), "{what}");
+    }
     assert!(description("revisionHistoryLimit").contains("as ControllerRevisions in Outrider's namespace"));
 }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::{Cluster, Error, Progress, component, tools};
+use crate::{Cluster, Error, Options, POD_CHANGES, Progress, component, tools};
 
 /// A client that says nothing must not keep others from ending the cluster.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -177,7 +177,9 @@ impl Background {
     /// If it cannot be started, or the socket cannot be made.
     pub fn hold(&self, out: &mut dyn Write) -> Result<(), Error> {
         fs::create_dir_all(&self.dir).map_err(|e| Error::io("create", &self.dir, e))?;
-        let cluster = Cluster::start()?;
+        // A person changes images and amounts, and expects that the kubelet follows.
+        let options = Options { kwok_stages: vec![POD_CHANGES.into()], ..Options::default() };
+        let cluster = Cluster::start_with(&options)?;
         let (socket, kubeconfig) = (self.socket(), self.kubeconfig());
         fs::copy(cluster.kubeconfig(), &kubeconfig).map_err(|e| Error::io("write", &kubeconfig, e))?;
         // Left by a holder that was killed: `up` has made sure that it does not answer.

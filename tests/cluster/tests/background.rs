@@ -5,6 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use cluster::Tools;
+
 struct Ran {
     code: Option<i32>,
     stdout: String,
@@ -55,12 +57,34 @@ fn up_prints_the_kubeconfig_line_and_nothing_is_left_after_down() {
     assert_eq!(again.stdout, up.stdout);
     assert!(again.stderr.contains("already running"), "{}", again.stderr);
     assert_eq!(cluster(&["status"], state).stdout, running.stdout);
+    assert_container_restarts(&kubeconfig);
 
     let down = cluster(&["down"], state);
     assert_eq!((down.code, down.stderr.as_str()), (Some(0), "cluster: ended\n"));
     assert_eq!(cluster(&["status"], state).code, Some(1));
     assert!(!kubeconfig.exists());
     assert_eq!(cluster(&["down"], state).stderr, "cluster: none is running\n");
+}
+
+/// A container whose image a person changes is restarted, as by a kubelet.
+fn assert_container_restarts(kubeconfig: &Path) {
+    const POD: &str = "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {nodeName: kwok-0, containers: [{name: app, image: 'app:1'}]}}";
+    let tools = Tools::locate(&|_| {}).unwrap();
+    let kubectl = |args: &[&str]| {
+        let mut command = Command::new(tools.program("kubectl"));
+        let output = command.arg("--kubeconfig").arg(kubeconfig).args(args).output().unwrap();
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let file = kubeconfig.with_file_name("pod.yaml");
+    fs::write(&file, POD).unwrap();
+    // The controller-manager may not have made the service account yet.
+    kubectl(&["wait", "--for=create", "serviceaccount/default", "--timeout=60s"]);
+    kubectl(&["apply", "-f", file.to_str().unwrap()]);
+    kubectl(&["wait", "--for=condition=Ready", "pod/web", "--timeout=60s"]);
+    kubectl(&["set", "image", "pod/web", "app=app:2"]);
+    let restarted = "--for=jsonpath={.status.containerStatuses[0].restartCount}=1";
+    kubectl(&["wait", restarted, "pod/web", "--timeout=60s"]);
 }
 
 #[test]

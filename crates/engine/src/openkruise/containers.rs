@@ -4,6 +4,7 @@ use admission::field::Path;
 use serde_json::Value;
 
 use super::Findings;
+use super::spec::remove_empty;
 use crate::sidecarset::api::RawObject;
 use crate::sidecarset::hot_upgrade::is_hot;
 use crate::sidecarset::mark;
@@ -52,6 +53,9 @@ fn convert_one(container: &mut RawObject, path: &Path, findings: &mut Findings) 
     }
     upgrade(container, &path.child("upgradeStrategy"), findings);
     unmark(container, &path.child("env"), findings);
+    for field in ["upgradeStrategy", "env"] {
+        remove_empty(container, field);
+    }
     for field in ["shareVolumePolicy", "shareVolumeDevicePolicy"] {
         let type_ = container.get(field).and_then(|policy| policy.get("type"));
         if type_.is_some_and(|type_| type_ == SHARE_ENABLED) {

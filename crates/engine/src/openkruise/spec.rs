@@ -59,17 +59,34 @@ pub(super) fn convert(
     if let Some(list) = spec.get_mut("initContainers") {
         containers::sort(list, &path.child("initContainers"), findings);
     }
+    let injection = spec.get("injectionStrategy").cloned();
     if let Some(value) = spec.get_mut("updateStrategy") {
-        strategy::update(value, &path.child("updateStrategy"), findings);
+        strategy::update(value, injection.as_ref(), &path.child("updateStrategy"), findings);
     }
     let update = spec.get("updateStrategy").cloned().unwrap_or_default();
     if let Some(value) = spec.get_mut("injectionStrategy") {
         strategy::injection(value, &update, &path.child("injectionStrategy"), findings);
     }
     secrets(&mut spec, &path.child("imagePullSecrets"), findings);
+    // Empty as they came, or by what was left out of them.
+    for field in ["updateStrategy", "injectionStrategy", "imagePullSecrets"] {
+        remove_empty(&mut spec, field);
+    }
     namespaces(&mut spec, &path, findings);
     write_out_defaults(&mut spec, &path, findings);
     spec
+}
+
+/// Takes away a field that holds nothing.
+pub(super) fn remove_empty(fields: &mut Map<String, Value>, field: &str) {
+    let is_empty = match fields.get(field) {
+        Some(Value::Object(inner)) => inner.is_empty(),
+        Some(Value::Array(items)) => items.is_empty(),
+        _ => false,
+    };
+    if is_empty {
+        fields.remove(field);
+    }
 }
 
 /// OpenKruise adds a name once, and an empty one nowhere.

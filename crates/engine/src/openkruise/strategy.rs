@@ -11,8 +11,8 @@ const UPDATE: [&str; 7] =
 const INJECTION: [&str; 2] = ["paused", "revision"];
 const REVISION: [&str; 3] = ["customVersion", "revisionName", "policy"];
 
-/// Converts `spec.updateStrategy` in its place.
-pub(super) fn update(strategy: &mut Value, path: &Path, findings: &mut Findings) {
+/// Converts `spec.updateStrategy` in its place. `injection` is `spec.injectionStrategy`.
+pub(super) fn update(strategy: &mut Value, injection: Option<&Value>, path: &Path, findings: &mut Findings) {
     let Value::Object(strategy) = strategy else { return };
     findings.refuse_unknown(strategy, &UPDATE, Some(path));
     let type_ = text(strategy, "type");
@@ -27,7 +27,11 @@ pub(super) fn update(strategy: &mut Value, path: &Path, findings: &mut Findings)
     }
     max_unavailable(strategy, is_rolling, &path.child("maxUnavailable"), findings);
     if is_rolling {
-        if amount(strategy, "partition").is_some_and(|amount| amount > 0) {
+        let policy = injection.and_then(|injection| injection.pointer("/revision/policy"));
+        let is_share = strategy.get("partition").is_some_and(Value::is_string);
+        // It is one of workloads then, as the note about the policy says.
+        let is_of_workloads = is_share && policy.is_some_and(|policy| policy == REVISION_PARTIAL);
+        if !is_of_workloads && amount(strategy, "partition").is_some_and(|amount| amount > 0) {
             let note = "counts all pods that carry the set; in OpenKruise those that wait and can be changed in place";
             findings.note(&path.child("partition"), note);
         }
@@ -118,7 +122,8 @@ fn note_policy(policy: &str, update: &Value, path: &Path, findings: &mut Finding
         if is_share {
             findings.note(
                 path,
-                "the share is of workloads and always the same ones; in OpenKruise it is random for each pod",
+                "updateStrategy.partition is a share of workloads, always the same ones, for new pods and for rollouts; in OpenKruise it \
+                 is random for each new pod, and rollouts count the pods that wait",
             );
         }
     } else if has_selector {

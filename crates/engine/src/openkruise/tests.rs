@@ -110,7 +110,7 @@ fn fields_that_mean_something_else_are_written_as_openkruise_takes_them() {
         (
             json!({"initContainers": [{"name": "a", "env": [{"name": "IS_INJECTED", "value": "no"}]}]}),
             "/initContainers/0/env",
-            json!([]),
+            json!(null),
             "spec.initContainers[0].env",
         ),
         (
@@ -375,4 +375,38 @@ fn the_list_of_annotations_moves_and_nothing_else_of_the_configuration() {
     assert_eq!(object["data"], json!({"SidecarSet_PatchPodMetadata_WhiteList": list}));
     assert_eq!(remarks.iter().map(|remark| remark.field.as_str()).collect::<Vec<_>>(), ["data[Other]"]);
     assert_eq!(configuration(&json!({"data": {"Other": "x"}}), "here"), None);
+}
+
+/// What kubectl prints of a stored set holds empty strategies.
+#[test]
+fn what_holds_nothing_is_not_printed() {
+    let more = json!({"spec": {
+        "updateStrategy": {}, "injectionStrategy": {"revision": {}}, "imagePullSecrets": [{"name": ""}],
+        "containers": [{
+            "name": "c", "image": "c:1", "upgradeStrategy": {"hotUpgradeEmptyImage": "e:1"},
+            "env": [{"name": "IS_INJECTED", "value": "false"}],
+        }],
+    }});
+    let plain = json!({"spec": {"containers": [{"name": "c", "image": "c:1"}]}});
+    assert_eq!(converted("v1beta1", more).object, converted("v1beta1", plain).object);
+}
+
+/// A share of a partition is of workloads where new pods are divided by it.
+#[test]
+fn a_partition_has_one_meaning_in_the_notes() {
+    let fields = |policy: &str, partition: Value| {
+        let converted = converted(
+            "v1beta1",
+            json!({"spec": {
+                "updateStrategy": {"partition": partition},
+                "injectionStrategy": {"revision": {"customVersion": "1", "policy": policy}},
+            }}),
+        );
+        remarked(&converted).into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let (partition, policy) = ("spec.updateStrategy.partition", "spec.injectionStrategy.revision.policy");
+    let of_revision = "spec.injectionStrategy.revision.customVersion";
+    assert_eq!(fields("Partial", json!("50%")), [of_revision, policy]);
+    assert_eq!(fields("Partial", json!(5)), [partition, of_revision]);
+    assert_eq!(fields("Always", json!("50%")), [partition, of_revision]);
 }

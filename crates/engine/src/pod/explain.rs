@@ -8,15 +8,19 @@ use admission::format::Selector;
 use admission::format::selector::{Labels, Requirement};
 use admission::{ParseError, Reason, Request, Review, Unserved};
 
+use crate::outcome::first_named;
 use crate::pod::decoded::Decoded;
 use crate::pod::limits::too_large;
-use crate::pod::mutate::{Outcome, outcome};
-use crate::pod::select::{Fitted, Reach, fitted_at_creation, held_back, injection, reaches, selected_at_creation};
+use crate::pod::mutate::{Outcome, ignored_opt_outs, outcome};
+use crate::pod::select::{
+    Fitted, Reach, SKIP_ANNOTATION, Skip, fitted_at_creation, held_back, injection, opts_out_of_nothing, reaches,
+    selected_at_creation,
+};
 use crate::pod::skip::skip;
 use crate::pod::view::PodView;
 use crate::reasons;
 use crate::sidecarset::compiled::{CompiledSet, NAMESPACE_NAME_LABEL, NamespaceScope};
-use crate::sidecarset::injection::{AppAddition, Clash, outdated};
+use crate::sidecarset::injection::{AppAddition, Clash, UnmatchedEntry, outdated};
 use crate::sidecarset::pin::Held;
 use crate::snapshot::{EXCLUDE_LABEL, Snapshot};
 
@@ -27,6 +31,8 @@ pub struct Explanation {
     pub pod: Option<Why>,
     /// What becomes of each set, in the order of injection.
     pub sets: Vec<SetExplanation>,
+    /// The warnings that the webhook returns beside, and those about entries of sets that name no container of the pod.
+    pub warnings: Vec<String>,
 }
 
 /// A reason and a sentence.
@@ -49,6 +55,8 @@ pub struct SetExplanation {
     pub why: Why,
     /// What the pod's own containers get of it now.
     pub app_containers: Vec<AppAddition>,
+    /// Entries of `spec.appContainers` that name none of them.
+    pub unmatched: Vec<UnmatchedEntry>,
 }
 
 /// What becomes of a set for a pod.
@@ -77,6 +85,11 @@ impl Fate {
 }
 
 impl Explanation {
+    /// Of a pod that is decided on without its sets.
+    const fn of_pod(reason: Reason, text: String) -> Self {
+        Self { pod: Some(Why { reason, text }), sets: Vec::new(), warnings: Vec::new() }
+    }
+
     /// Whether the pod is refused.
     pub fn is_refused(&self) -> bool {
         let by_pod = self.pod.as_ref().is_some_and(|why| why.reason == Reason::TOO_LARGE);
@@ -108,22 +121,25 @@ pub fn explain(body: &[u8], snapshot: &Snapshot) -> Result<Explanation, ExplainE
     let request = &review.request;
     if let Some(reason) = skip(request, snapshot) {
         let text = why_skipped(reason, &request.namespace, snapshot);
-        return Ok(Explanation { pod: Some(Why { reason, text }), sets: Vec::new() });
+        return Ok(Explanation::of_pod(reason, text));
     }
     let Some(pod) = &request.object else {
         return Err(ExplainError::Unreadable("the review has no object".to_owned()));
     };
     let selected = match selected_at_creation(pod, (&request.namespace, &request.user_info), snapshot)? {
         Ok(selected) => selected,
-        Err(exceeded) => {
-            let text = too_large(exceeded).message;
-            return Ok(Explanation { pod: Some(Why { reason: Reason::TOO_LARGE, text }), sets: Vec::new() });
-        }
+        Err(exceeded) => return Ok(Explanation::of_pod(Reason::TOO_LARGE, too_large(exceeded).message)),
     };
     // Of a pod that no set selects the labels alone are read, and those are whole.
     let pod = pod.even_if_cut();
-    let Fitted { sets, selections, .. } =
+    let skip = Skip::read(pod.metadata.annotation(SKIP_ANNOTATION));
+    // As by the webhook, which does not read the annotation where no set selects the pod.
+    let mut warnings =
+        if selected.is_empty() { Vec::new() } else { opts_out_of_nothing(&skip, &selected, &snapshot.sets) };
+    let Fitted { sets, selections, warnings: of_overrides } =
         fitted_at_creation(pod, (&request.namespace, request.body), selected, snapshot)?;
+    warnings.splice(0..0, ignored_opt_outs(&skip, &sets));
+    warnings.extend(of_overrides);
     let mut injection = injection(pod, request.body, &sets, &selections);
     let selecting = sets.iter().zip(selections);
     let mut selecting: BTreeMap<&str, SetExplanation> = selecting
@@ -131,14 +147,46 @@ pub fn explain(body: &[u8], snapshot: &Snapshot) -> Result<Explanation, ExplainE
             let missing = injection.examine(set).ok();
             let to_app = missing.as_ref().map(|missing| injection.app_additions(missing)).unwrap_or_default();
             let older = missing.and_then(|missing| missing.outdated().map(|differing| outdated(set, differing)));
-            let explained = explained(set, outcome(&mut injection, set, selection), older, to_app);
+            let mut explained = explained(set, outcome(&mut injection, set, selection), older, to_app);
+            if matches!(explained.fate, Fate::Injected | Fate::Outdated) {
+                explained.unmatched = injection.unmatched_entries(set);
+            }
             (set.name.as_str(), with_revision(explained, pod, &request.namespace, snapshot))
         })
         .collect();
+    warnings.extend(selecting.values().flat_map(adding_nothing));
+    // What is outdated is said of its set.
+    let of_sets = |warning: &&String| !warning.starts_with(reasons::OUTDATED.as_str());
+    if selecting.values().all(|set| set.fate != Fate::Refused) {
+        warnings.extend(injection.warnings().iter().filter(of_sets).cloned());
+    }
     let of = |set: &Arc<CompiledSet>| {
         selecting.remove(set.name.as_str()).unwrap_or_else(|| not_selecting(set, request, pod, snapshot))
     };
-    Ok(Explanation { pod: None, sets: snapshot.sets.iter().map(of).collect() })
+    Ok(Explanation { pod: None, sets: snapshot.sets.iter().map(of).collect(), warnings })
+}
+
+/// Warnings about entries of a set that name no container of the pod.
+fn adding_nothing(explained: &SetExplanation) -> impl Iterator<Item = String> + '_ {
+    explained.unmatched.iter().map(|entry| {
+        let UnmatchedEntry { index, init_container, .. } = entry;
+        let hint = init_container.as_ref().map(|name| {
+            format!("; {name:?} is an init container, and the entry includes these only with initContainers: true")
+        });
+        format!(
+            "SidecarSet {:?}: spec.appContainers[{index}].containerNames: the pod has no container of its own named {}, so it gets \
+             nothing of this entry{}",
+            explained.set,
+            named(&entry.names),
+            hint.unwrap_or_default()
+        )
+    })
+}
+
+/// Names in quotes, any of which is meant.
+pub fn named(names: &[String]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
+    first_named(&quoted, if names.len() > 2 { ", " } else { " or " })
 }
 
 /// What became of a set; `older` says in what the pod's form of it differs from the current one, `to_app` what the pod's own containers
@@ -160,7 +208,13 @@ fn explained(
         Outcome::Skipped(reason, why) => (Fate::NotInjected, reason, why),
         Outcome::Refused(clash) => (Fate::Refused, clash.reason, with_field(&clash)),
     };
-    SetExplanation { set: set.name.clone(), fate, why: Why { reason, text }, app_containers: to_app }
+    SetExplanation {
+        set: set.name.clone(),
+        fate,
+        why: Why { reason, text },
+        app_containers: to_app,
+        unmatched: Vec::new(),
+    }
 }
 
 /// Names the older revision that the pod gets.
@@ -263,7 +317,8 @@ fn not_selecting(
         reasons::meaning(reasons::NO_MATCH).to_owned()
     };
     let why = Why { reason: reasons::NO_MATCH, text };
-    SetExplanation { set: set.name.clone(), fate: Fate::NotInjected, why, app_containers: Vec::new() }
+    let set = set.name.clone();
+    SetExplanation { set, fate: Fate::NotInjected, why, app_containers: Vec::new(), unmatched: Vec::new() }
 }
 
 fn unmet<'s>(selector: &'s Selector, labels: &(impl Labels + ?Sized)) -> Option<&'s Requirement> {

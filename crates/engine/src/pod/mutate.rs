@@ -1,5 +1,7 @@
 //! `/mutate--v1-pod`: what a new pod gets.
 
+use std::borrow::Cow;
+
 use admission::patch::escape;
 use admission::reply::{Cause, Outcome as Answer};
 use admission::{Denial, Mutating, PatchWriter, Reason, Request, Unserved, Verdict};
@@ -60,17 +62,14 @@ fn sets(request: &Request<'_, Decoded<PodView<'_>>>, snapshot: &Snapshot) -> Res
     };
     let skip = Skip::read(pod.metadata.annotation(SKIP_ANNOTATION));
     let mistyped = opts_out_of_nothing(&skip, &selected, &snapshot.sets);
-    let mut report = MutationReport { mistyped, ..MutationReport::default() };
     let Fitted { sets, selections, warnings } =
         fitted_at_creation(pod, (&request.namespace, request.body), selected, snapshot)?;
-    report.mistyped.extend(warnings);
+    let of_annotations = ignored_opt_outs(&skip, &sets).chain(mistyped).chain(warnings).collect();
+    let mut report = MutationReport { of_annotations, ..MutationReport::default() };
     let mut injection = injection(pod, request.body, &sets, &selections);
     for (set, selection) in sets.iter().zip(selections) {
         // Every set that the pod matches costs, and their number has no limit.
         request.deadline.check()?;
-        if !set.may_opt_out && skip.asks_for(set) {
-            report.ignored_opt_outs.push(&set.name);
-        }
         match outcome(&mut injection, set, selection) {
             Outcome::Carried(reason) => report.carried(&set.name, reason),
             Outcome::Skipped(reason, why) => report.skipped(&set.name, reason, why),
@@ -92,6 +91,19 @@ fn without_state(mut verdict: Verdict, pod: &PodView<'_>) -> Verdict {
         verdict.outcome = Answer::Patched(patch);
     }
     verdict
+}
+
+/// Warnings about sets that the pod asks to go without, and that let no pod do so.
+pub(super) fn ignored_opt_outs<'s>(
+    skip: &'s Skip<'_>,
+    sets: &'s [Cow<'_, CompiledSet>],
+) -> impl Iterator<Item = String> + 's {
+    sets.iter().filter(|set| !set.may_opt_out && skip.asks_for(set)).map(|set| {
+        format!(
+            "SidecarSet {:?} lets no pod opt out (spec.optOut: Denied); {SKIP_ANNOTATION} is ignored for it",
+            set.name
+        )
+    })
 }
 
 /// What becomes of a set that selects a pod.
@@ -124,18 +136,17 @@ pub(super) fn outcome<'s>(injection: &mut Injection<'_, 's>, set: &'s CompiledSe
 
 /// The outcome of each set.
 #[derive(Default)]
-struct MutationReport<'s> {
+struct MutationReport {
     injected: Vec<String>,
     // The first of them speaks for the pod when nothing was injected, and before it one of an older form.
     present: Option<Reason>,
     skipped: Vec<(String, Reason, String)>,
-    ignored_opt_outs: Vec<&'s str>,
-    // What the pod's annotation requests, and no set can grant.
-    mistyped: Vec<String>,
+    // What the pod's annotations request, and no set grants.
+    of_annotations: Vec<String>,
     clashes: Vec<(String, Clash)>,
 }
 
-impl MutationReport<'_> {
+impl MutationReport {
     fn carried(&mut self, set: &str, reason: Reason) {
         if reason == reasons::INJECTED {
             self.injected.push(set.to_owned());
@@ -167,10 +178,7 @@ impl MutationReport<'_> {
         // The author who opted out knows.
         let skips = self.skipped.iter().filter(|(_, reason, _)| *reason != reasons::OPTED_OUT);
         verdict.warnings.extend(skips.map(|(_, reason, why)| format!("{reason}: {why}")));
-        verdict.warnings.extend(self.ignored_opt_outs.iter().map(|set| {
-            format!("SidecarSet {set:?} lets no pod opt out (spec.optOut: Denied); {SKIP_ANNOTATION} is ignored for it")
-        }));
-        verdict.warnings.extend(self.mistyped.iter().cloned());
+        verdict.warnings.extend(self.of_annotations.iter().cloned());
         if self.clashes.is_empty() {
             verdict.warnings.extend(of_injection);
         }
@@ -186,7 +194,7 @@ impl MutationReport<'_> {
     }
 }
 
-fn verdict_reason(report: &MutationReport<'_>) -> &'static str {
+fn verdict_reason(report: &MutationReport) -> &'static str {
     report.clashes.first().map_or_else(|| report.reason(), |(_, clash)| clash.reason).as_str()
 }
 

@@ -65,6 +65,11 @@ impl AppPiece {
         }
     }
 
+    /// Names of the containers that the entry is about; `None` where all of the pod's own are meant.
+    pub const fn names(&self) -> Option<&BTreeSet<String>> {
+        self.names.as_ref()
+    }
+
     /// Whether the entry is about the pod's container of that name.
     pub fn is_about(&self, name: &str, is_init: bool) -> bool {
         (self.init_containers || !is_init) && self.names.as_ref().is_none_or(|names| names.contains(name))

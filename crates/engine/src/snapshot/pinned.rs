@@ -94,21 +94,60 @@ fn form(set: &Arc<CompiledSet>, named: &RevisionRef, revision: Option<&Revision>
         return Ok(Arc::clone(set));
     }
     let name = &revision.name;
-    let content = revision.content.as_deref().ok_or_else(|| {
-        format!("the content of ControllerRevision {name:?} is not held, as there is too much of all revisions together; lower revisionHistoryLimit of sets")
-    })?;
-    let content: &RawValue = serde_json::from_str(content).map_err(|error| error.to_string())?;
-    // No set had more: what is decoded takes many times as much as its text.
-    size::check_spec(content).map_err(|error| {
-        format!("ControllerRevision {name:?} has been changed: it holds more than a set may have ({error})")
-    })?;
-    restored(set, content.get())
+    content(set, revision)?
         .ok()
         .filter(|form| **name == *revision_name(&form.name, &form.hash))
         .map(Arc::new)
         .ok_or_else(|| {
             format!("ControllerRevision {name:?} has been changed: its name does not match the hash of its content")
         })
+}
+
+/// The set with the content of the revision, or why there is none; the inner error is that of content that is no set's.
+fn content(set: &CompiledSet, revision: &Revision) -> Result<Result<CompiledSet, String>, String> {
+    let name = &revision.name;
+    let content = revision.content.as_deref().ok_or_else(|| {
+        format!("the content of ControllerRevision {name:?} is not held, as those of all sets together exceed 64 MiB; lower revisionHistoryLimit of sets")
+    })?;
+    let content: &RawValue = serde_json::from_str(content).map_err(|error| error.to_string())?;
+    // No set had more: what is decoded takes many times as much as its text.
+    size::check_spec(content).map_err(|error| {
+        format!("ControllerRevision {name:?} has been changed: it holds more than a set may have ({error})")
+    })?;
+    Ok(restored(set, content.get()))
+}
+
+/// What is wrong with a revision that somebody has written: its owner is a set, which is not always known.
+///
+/// # Errors
+/// The field, and what has to be there.
+pub fn check(revision: &Revision, set: Option<&CompiledSet>) -> Result<(), String> {
+    const DIGITS: usize = 16;
+    let Revision { name, set: owner, .. } = revision;
+    let is_hash =
+        |hash: &str| hash.len() == DIGITS && hash.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let hash = name.strip_prefix(&**owner).and_then(|rest| rest.strip_prefix('-'));
+    let Some(set) = set else {
+        return if hash.is_some_and(is_hash) {
+            Ok(())
+        } else {
+            Err(format!(
+                "metadata.name: {name:?} is not {owner:?} of metadata.ownerReferences, a dash and the {DIGITS} digits of a hash"
+            ))
+        };
+    };
+    if revision.content.is_none() {
+        return Err("data.spec: is missing: it holds what the set injects in this form".to_owned());
+    }
+    let form = content(set, revision)?.map_err(|error| format!("data.spec: {error}"))?;
+    let expected = revision_name(&form.name, &form.hash);
+    if **name == *expected {
+        return Ok(());
+    }
+    Err(format!(
+        "metadata.name: {name:?} is not the name for this content, {expected:?}; no pod gets a revision with another name, as its content \
+         may have been changed"
+    ))
 }
 
 /// The set with what it injected then. All else, such as selectors and policies, is as it is now.

@@ -21,7 +21,7 @@ mod read_tests;
 #[cfg(test)]
 mod write_tests;
 
-pub use places::{Lines, is_path, places, steps};
+pub use places::{Lines, is_path, places, steps, unquoted};
 pub use read::read;
 pub use write::{Lists, write, write_documents, write_documents_with};
 

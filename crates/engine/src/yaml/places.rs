@@ -44,7 +44,7 @@ impl Lines {
     }
 }
 
-/// The steps of a field path: names between dots, and whatever is between brackets.
+/// The steps of a field path: names between dots, and whatever is between brackets, without the quotes around it.
 pub fn steps(path: &str) -> impl Iterator<Item = &str> {
     let mut rest = path;
     std::iter::from_fn(move || {
@@ -53,7 +53,7 @@ pub fn steps(path: &str) -> impl Iterator<Item = &str> {
             return None;
         }
         let (step, after) = match rest.strip_prefix('[') {
-            Some(inner) => inner.split_once(']').unwrap_or((inner, "")),
+            Some(inner) => inner.split_once(']').map_or((inner, ""), |(step, after)| (unquoted(step), after)),
             None => rest.split_at(rest.find(['.', '[']).unwrap_or(rest.len())),
         };
         rest = after;
@@ -61,12 +61,18 @@ pub fn steps(path: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// A key as some write it between brackets, `["example.com/team"]`, without its quotes.
+pub fn unquoted(step: &str) -> &str {
+    let within = |quote| step.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
+    within('"').or_else(|| within('\'')).unwrap_or(step)
+}
+
 /// Whether a text is a field path, so that [`steps`] leaves nothing of it out.
 pub fn is_path(path: &str) -> bool {
     let (mut rest, mut is_first) = (path, true);
     while is_first || !rest.is_empty() {
         let after = if let Some(inner) = rest.strip_prefix('[') {
-            inner.split_once(']').filter(|(step, _)| !step.is_empty()).map(|(_, after)| after)
+            inner.split_once(']').filter(|(step, _)| !unquoted(step).is_empty()).map(|(_, after)| after)
         } else {
             let named = if is_first { Some(rest) } else { rest.strip_prefix('.') };
             named.map(|named| named.split_at(named.find(['.', '[']).unwrap_or(named.len()))).and_then(
@@ -172,6 +178,8 @@ mod tests {
     #[test]
     fn a_path_is_cut_at_dots_and_brackets() {
         assert_eq!(steps("a.b[0][c.d].e").collect::<Vec<_>>(), ["a", "b", "0", "c.d", "e"]);
+        assert_eq!(steps("a[\"b.c/d\"]['e'][\"].f").collect::<Vec<_>>(), ["a", "b.c/d", "e", "\"", "f"]);
+        assert!(super::is_path("a[\"b\"].c") && !super::is_path("a[\"\"]"));
         assert_eq!(steps("[").collect::<Vec<_>>(), [""]);
         assert_eq!(steps("").count(), 0);
     }

@@ -33,8 +33,8 @@ use crate::sidecarset::size;
 use crate::snapshot::collection::Collection as _;
 use crate::snapshot::configuration::{ALLOW_LIST_KEY, CONFIG_MAP, Configuration, ConfigurationMap, ConfigurationMaps};
 use crate::snapshot::namespace::{KnownNamespace, Namespaces};
-use crate::snapshot::pinned::PinnedForms;
-use crate::snapshot::revisions::RevisionIndex;
+use crate::snapshot::pinned::{self, PinnedForms};
+use crate::snapshot::revisions::{Revision, RevisionIndex};
 use crate::snapshot::scope::ByName;
 use crate::snapshot::{Exclusion, Snapshot};
 
@@ -105,13 +105,14 @@ pub fn load(manifests: &[Manifest], reading: Reading<'_>) -> Result<Loaded, Unus
         storage_classes: Arc::new(classes),
         nodes: Arc::new(nodes),
         service_accounts: Arc::new(accounts),
-        revisions: Arc::new(RevisionIndex::build(revisions)),
+        revisions: Arc::new(RevisionIndex::build(revisions.iter().map(|(_, revision)| Arc::clone(revision)))),
         configuration: self::configuration(configuration, &mut warnings),
         exclusion: Arc::clone(exclusion),
         minor_version,
         ..Snapshot::default()
     };
     let compiled = compile_all(&sets, registry, &empty, (&mut errors, &mut warnings));
+    check_revisions(&revisions, &compiled, &mut warnings);
     let switched_on = each_admitted(&plugins, (registry, &empty), &mut errors, compile_plugin);
     let bounding = each_admitted(&ranges, (registry, &empty), &mut errors, compile_range);
     let judging = each_admitted(&profiles, (registry, &empty), &mut errors, compile_profile);
@@ -151,6 +152,17 @@ fn known_namespaces(found: BTreeMap<String, FoundNamespace>, warnings: &mut Vec<
         warnings.extend(faults);
     }
     known
+}
+
+/// Warns of revisions that no pod would get: they are written by hand more often than in a cluster.
+fn check_revisions(revisions: &[(&str, Arc<Revision>)], sets: &[Arc<CompiledSet>], warnings: &mut Vec<String>) {
+    let sets: BTreeMap<&str, &Arc<CompiledSet>> = sets.iter().map(|set| (set.name.as_str(), set)).collect();
+    for (origin, revision) in revisions {
+        let set = sets.get(&*revision.set).map(|set| -> &CompiledSet { set });
+        if let Err(fault) = pinned::check(revision, set) {
+            warnings.push(format!("{origin}: ControllerRevision {:?}: {fault}", revision.name));
+        }
+    }
 }
 
 /// Admits sets and plugins once more, now that every one is known: what two of them mean for each other.

@@ -26,7 +26,7 @@ use crate::sidecarset::validation;
 use crate::snapshot::configuration::{ALLOW_LIST_KEY, CONFIG_MAP, ConfigurationMap};
 use crate::snapshot::nodes::Nodes;
 use crate::snapshot::quotas::{QuotaKey, Quotas, read};
-use crate::snapshot::revisions::Revision;
+use crate::snapshot::revisions::{CUSTOM_VERSION_LABEL, Revision, SET_LABEL};
 use crate::snapshot::service_accounts::{AccountKey, ServiceAccounts};
 use crate::snapshot::while_read::WhileRead as _;
 use crate::suggest::suggest;
@@ -47,7 +47,7 @@ pub struct Sorted<'m> {
     /// Accounts, of manifests with a namespace.
     pub accounts: ServiceAccounts,
     /// Revisions of sets.
-    pub revisions: Vec<Arc<Revision>>,
+    pub revisions: Vec<(&'m str, Arc<Revision>)>,
     /// With the place that it came from.
     pub configuration: Option<(String, ConfigurationMap)>,
     pub warnings: Vec<String>,
@@ -139,7 +139,7 @@ impl<'m> Sorted<'m> {
             ("", NODE) => self.node(manifest, identity),
             ("", ACCOUNT) => self.account(manifest, identity),
             ("", CONFIG_MAP_KIND) if identity.name == CONFIG_MAP => self.configuration(manifest),
-            ("apps", REVISION) => self.revisions.extend(Revision::of(&manifest.value).map(Arc::new)),
+            ("apps", REVISION) => self.revision(manifest, &identity.name),
             (GROUP, KIND) if identity.api_version == API_VERSION => self.set(manifest, identity),
             (plugins::GROUP, plugins::KIND) if identity.api_version == plugins::API_VERSION => {
                 self.plugin(manifest, identity);
@@ -166,6 +166,19 @@ impl<'m> Sorted<'m> {
                     "Left out: not a kind that is read"
                 );
             }
+        }
+    }
+
+    /// One that no set controls is of something else, unless it is labelled as one of a set.
+    fn revision(&mut self, manifest: &'m Manifest, name: &str) {
+        let origin = manifest.source.as_str();
+        if let Some(revision) = Revision::of(&manifest.value) {
+            self.revisions.push((origin, Arc::new(revision)));
+        } else if is_meant_for_a_set(&manifest.value) {
+            self.warnings.push(format!(
+                "{origin}: ControllerRevision {name:?}: metadata.ownerReferences: none is {API_VERSION} {KIND} with controller: true, so \
+                 the revision belongs to no set and is left out"
+            ));
         }
     }
 
@@ -343,4 +356,14 @@ impl<'m> Sorted<'m> {
             Err(error) => self.errors.push(Error::Undecodable { origin, kind: NAMESPACE, error }),
         }
     }
+}
+
+/// Whether a `ControllerRevision` has an owner or a label of sets.
+fn is_meant_for_a_set(revision: &Value) -> bool {
+    let owners = revision.pointer("/metadata/ownerReferences").and_then(Value::as_array).into_iter().flatten();
+    let text = |owner: &Value, field: &str| owner.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let is_set = |owner: &Value| text(owner, "kind") == KIND && text(owner, "apiVersion").starts_with(GROUP);
+    let labels = revision.pointer("/metadata/labels");
+    let has_label = |label: &&str| labels.is_some_and(|labels| labels.get(label).is_some());
+    owners.into_iter().any(is_set) || [SET_LABEL, CUSTOM_VERSION_LABEL].iter().any(has_label)
 }

@@ -54,6 +54,17 @@ pub struct AppAddition {
     pub mounts: Vec<String>,
 }
 
+/// An entry of `spec.appContainers` that names no container of the pod, so that the pod gets nothing of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnmatchedEntry {
+    /// Its position in the list.
+    pub index: usize,
+    /// The names.
+    pub names: Vec<String>,
+    /// Of these, one of an init container, which the entry leaves out.
+    pub init_container: Option<String>,
+}
+
 /// Variables that sets overwrite, and whose they are.
 pub(super) type Overwritten<'s> = BTreeMap<&'s str, Vec<(&'s Variable, &'s CompiledSet)>>;
 
@@ -151,6 +162,25 @@ impl<'s> Injection<'_, 's> {
             Some(AppAddition { container, env: owned(&change.names), mounts: owned(&change.paths) })
         };
         missing.app.by_container.iter().filter_map(addition).collect()
+    }
+
+    /// Entries of the set that name no container of the pod's own.
+    pub(crate) fn unmatched_entries(&self, set: &CompiledSet) -> Vec<UnmatchedEntry> {
+        let unmatched = |(index, piece): (usize, &AppPiece)| {
+            let names = piece.names()?;
+            let mut init_container = None;
+            for (_, own) in self.sources().every(set.is_must()) {
+                let is_init = own.place().0 == super::List::InitContainers;
+                if piece.is_about(own.name(), is_init) {
+                    return None;
+                }
+                if is_init && names.contains(own.name()) {
+                    init_container.get_or_insert_with(|| own.name().to_owned());
+                }
+            }
+            Some(UnmatchedEntry { index, names: names.iter().cloned().collect(), init_container })
+        };
+        set.app_containers.iter().enumerate().filter_map(unmatched).collect()
     }
 
     /// In what the pod's own containers differ from what the set adds to them now, if anything: a value that is the container's own

@@ -15,7 +15,7 @@ mod quality;
 mod tailored;
 mod theirs;
 
-pub use app::AppAddition;
+pub use app::{AppAddition, UnmatchedEntry};
 pub use carried::{Carried, INJECTED_ANNOTATION, RECORD_MAX_BYTES};
 pub use clash::Clash;
 pub use fit::{Fitting, Plan, Source, Transfer};

@@ -200,7 +200,7 @@ fn check_not_empty(spec: &Node<'_>, errors: &mut ErrorList) {
         _ => false,
     };
     if is_empty("containers") && is_empty("initContainers") && is_empty("appContainers") {
-        let detail = "no containers or initContainers defined for sidecarset";
+        let detail = "no containers, initContainers or appContainers defined for sidecarset";
         errors.push(Error::required(&spec.path.child("containers"), detail));
     }
 }

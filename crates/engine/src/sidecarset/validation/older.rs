@@ -38,6 +38,16 @@ struct RefusedFields {
 impl RefusedFields {
     /// Notes what API servers before the version refuse.
     fn before(&mut self, since: u32, path: &Path, what: &str) {
+        let minor = self.minor;
+        self.warn(since, || {
+            format!(
+                "{path}: the API server refuses pods with {what}: it is Kubernetes 1.{minor}, and 1.{since} is the first that takes them"
+            )
+        });
+    }
+
+    /// Warns where the API server is older than the version.
+    fn warn(&mut self, since: u32, text: impl FnOnce() -> String) {
         if self.minor >= since {
             return;
         }
@@ -45,10 +55,7 @@ impl RefusedFields {
             self.left_out = self.left_out.saturating_add(1);
             return;
         }
-        let minor = self.minor;
-        self.warnings.push(format!(
-            "{path}: the API server refuses pods with {what}: it is Kubernetes 1.{minor}, and 1.{since} is the first that takes them"
-        ));
+        self.warnings.push(text());
     }
 }
 
@@ -95,7 +102,16 @@ fn look_at_restarts(container: &Node<'_>, is_init: bool, refused: &mut RefusedFi
     match container.text("restartPolicy") {
         _ if refused.minor == 34 => {}
         "" => {}
-        "Always" if is_init => {}
+        "Always" if is_init => {
+            // SidecarContainers
+            let minor = refused.minor;
+            refused.warn(29, || {
+                format!(
+                    "{path}: the API server drops the field: it is Kubernetes 1.{minor}, and 1.29 is the first that has native sidecars \
+                     by default; without it the pod waits until the container ends"
+                )
+            });
+        }
         _ if is_init => refused.before(35, &path, "another restartPolicy of an init container than Always"),
         _ => refused.before(35, &path, "a restartPolicy of a container that is no init container"),
     }

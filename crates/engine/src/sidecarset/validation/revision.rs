@@ -30,7 +30,7 @@ pub fn check(metadata: &Node<'_>, spec: &Node<'_>, cluster: &Snapshot, errors: &
     match found {
         None => errors.push(Error::invalid(&path, value, missing(&named, !cluster.namespaces_may_appear))),
         Some(found) if found.content.is_none() => {
-            let detail = "the content of the revision is not held, as there is too much of all revisions together; lower revisionHistoryLimit of sets";
+            let detail = "the content of the revision is not held, as those of all sets together exceed 64 MiB; lower revisionHistoryLimit of sets";
             errors.push(Error::forbidden(&path, detail));
         }
         Some(_) => {}

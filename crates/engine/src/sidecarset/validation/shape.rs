@@ -155,15 +155,15 @@ mod tests {
             ),
             (
                 json!({"containers": [{"ports": [{"containerPort": 80.5}]}]}),
-                "spec.containers[0].ports[0].containerPort: Invalid value: 80.5: must be a whole number of at most 32 bits",
+                "spec.containers[0].ports[0].containerPort: Invalid value: 80.5: must be a whole number from -2147483648 to 2147483647",
             ),
             (
                 json!({"order": 4_294_967_296_i64}),
-                "spec.order: Invalid value: 4294967296: must be a whole number of at most 32 bits",
+                "spec.order: Invalid value: 4294967296: must be a whole number from -2147483648 to 2147483647",
             ),
             (
                 json!({"volumes": [{"configMap": {"items": [{"mode": "0644"}]}}]}),
-                r#"spec.volumes[0].configMap.items[0].mode: Invalid value: "0644": must be a whole number of at most 32 bits"#,
+                r#"spec.volumes[0].configMap.items[0].mode: Invalid value: "0644": must be a whole number from -2147483648 to 2147483647"#,
             ),
             (
                 json!({"containers": [{"resources": {"limits": {"cpu": []}}}]}),

@@ -49,7 +49,8 @@ fn a_set_that_only_adds_to_the_pods_containers_is_whole() {
     let fields = json!({"containers": null, "appContainers": [{"env": [{"name": "A", "value": "1"}]}]});
     assert_errors(&[(set(&fields), "")]);
     assert!(
-        errors(&set(&json!({"containers": null, "appContainers": []}))).contains("no containers or initContainers")
+        errors(&set(&json!({"containers": null, "appContainers": []})))
+            .contains("no containers, initContainers or appContainers")
     );
 }
 

@@ -71,7 +71,7 @@ fn ports() {
         ),
         (
             json!({"ports": [{"containerPort": "80"}]}),
-            &[r#"ports[0].containerPort: Invalid value: "80": must be a whole number of at most 32 bits"#],
+            &[r#"ports[0].containerPort: Invalid value: "80": must be a whole number from -2147483648 to 2147483647"#],
         ),
         (
             json!({"ports": [{"containerPort": 1, "hostPort": -1}]}),

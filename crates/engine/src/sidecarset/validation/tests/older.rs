@@ -92,3 +92,17 @@ fn additions_to_the_pods_own_containers_are_warned_of_too() {
     assert_eq!(errors, "");
     assert!(warnings[0].starts_with("spec.appContainers[0].env[0].name: the API server refuses pods"), "{warnings:?}");
 }
+
+/// Before native sidecars the field is no field: the pod would wait for the container for ever.
+#[test]
+fn a_native_sidecar_is_warned_of_before_the_version_that_has_them() {
+    let object = set(&json!({
+        "containers": null,
+        "initContainers": [{"name": "a", "image": "a", "restartPolicy": "Always"}, {"name": "b", "image": "b"}],
+    }));
+    for (minor, expected) in [(27, 1), (28, 1), (29, 0), (34, 0)] {
+        let (errors, warnings) = judged(&object, &Snapshot { minor_version: Some(minor), ..cluster(&[]) });
+        assert_eq!((errors.as_str(), warnings.len()), ("", expected), "{minor}: {warnings:?}");
+        assert!(warnings.iter().all(|it| it.starts_with("spec.initContainers[0].restartPolicy: the API server drops")));
+    }
+}

@@ -194,7 +194,7 @@ fn newer_projections_are_judged_by_their_rules() {
 
 #[test]
 fn a_port_is_a_whole_number_or_a_name() {
-    const WHOLE: &str = "Invalid value: 1.5: must be a whole number of at most 32 bits, or a string";
+    const WHOLE: &str = "Invalid value: 1.5: must be a whole number from -2147483648 to 2147483647, or a string";
     assert_errors(&[
         (
             with_container(&json!({"livenessProbe": {"tcpSocket": {"port": 1.5}}})),

@@ -91,11 +91,11 @@ fn names_are_checked() {
     assert_errors(&[
         (
             set(&json!({"containers": null})),
-            "spec.containers: Required value: no containers or initContainers defined for sidecarset",
+            "spec.containers: Required value: no containers, initContainers or appContainers defined for sidecarset",
         ),
         (
             set(&json!({"containers": [], "initContainers": []})),
-            "spec.containers: Required value: no containers or initContainers defined for sidecarset",
+            "spec.containers: Required value: no containers, initContainers or appContainers defined for sidecarset",
         ),
         (set(&json!({"containers": twice})), r#"spec.containers[1].name: Duplicate value: "log""#),
         (
