@@ -214,7 +214,7 @@ impl<'a> Allowed<'a> {
             }
         }
         let rows = if is_never { 0 } else { most.max(1) };
-        let value = |column: &Vec<&'a str>, row: usize| column.get(row).or(column.first()).copied();
+        let value = |column: &Vec<&'a str>, row: usize| column.get(row).or_else(|| column.first()).copied();
         let row = |row| columns.iter().filter_map(|column| value(column, row)).collect::<Vec<_>>().join(SLASH);
         (Shape { conditions: conditions.join(AND), keys }, (0..rows).map(row).collect())
     }
