@@ -178,7 +178,7 @@ impl Narrowing {
         }
         let known = |all: NarrowingRule, rule: &Option<NarrowingRule>| match rule {
             Some(rule) => all.and(rule),
-            None => NarrowingRule::Narrow(std::collections::BTreeSet::new()),
+            None => NarrowingRule::nothing(),
         };
         Ok(Some(rules(&found, &self.entries).iter().fold(NarrowingRule::Wide, known)))
     }

@@ -1,6 +1,8 @@
 //! `--narrow-webhooks`: the API server asks only about pods that a set can match.
 
-use cluster::Cluster;
+use cluster::{Cluster, Options};
+use engine::sidecarset::compiled::CompiledSet;
+use engine::sidecarset::narrowing::{MAX_CHARACTERS, NarrowingRule};
 use serde_json::{Value, json};
 
 use crate::process::{Outrider, eventually};
@@ -138,7 +140,7 @@ fn only_pods_that_a_set_can_match_are_asked_about() {
     assert!(mutating.contains("'new'") && !validating.contains("'new'"), "{mutating} {validating}");
     eventually("what is gone is no longer asked about", || {
         let found = text(&expressions(&cluster));
-        found[0].lines().count() == 4 && found[1].lines().count() == 1 && !found[0].contains("'web'")
+        found[0].lines().count() == 3 && found[1].lines().count() == 1 && !found[0].contains("'web'")
     });
 
     nobody_answers(&cluster, outrider);
@@ -157,4 +159,84 @@ fn nobody_answers(cluster: &Cluster, outrider: Outrider) {
         let output = create(cluster, "default", labels);
         assert!(output.success(), "{}", output.stderr);
     }
+}
+
+/// Replaced by the number of a set.
+const NUMBER: &str = "0123456789";
+
+/// The condition of as many sets as fit into it, and how many these are.
+fn longest(mut set: Value) -> (usize, String) {
+    set["containers"] = json!([{"name": "c", "image": "i"}]);
+    let set = serde_json::from_value(json!({"metadata": {"name": "s"}, "spec": set})).unwrap();
+    let one = NarrowingRule::of([&CompiledSet::compile(&set).unwrap()]).expression().unwrap();
+    let clauses: Vec<String> = (0..MAX_CHARACTERS / 4).map(|number| one.replace(NUMBER, &number.to_string())).collect();
+    let rule = |count| NarrowingRule::of_clauses(clauses[..count].iter().map(String::as_str)).expression();
+    let (mut fits, mut exceeds) = (1, clauses.len());
+    while fits + 1 < exceeds {
+        let middle = usize::midpoint(fits, exceeds);
+        *(if rule(middle).is_some() { &mut fits } else { &mut exceeds }) = middle;
+    }
+    (fits, rule(fits).unwrap())
+}
+
+fn called_when(expression: &str) -> String {
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": {"name": "longest"},
+        "webhooks": [{
+            "name": "longest.outrider.dev", "admissionReviewVersions": ["v1"], "sideEffects": "None", "failurePolicy": "Fail",
+            // Nobody answers: a pod that the condition is true for is refused.
+            "clientConfig": {"url": "https://127.0.0.1:1/"},
+            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}],
+            "matchConditions": [{"name": "outrider.dev/narrow", "expression": expression}],
+        }],
+    })
+    .to_string()
+}
+
+#[test]
+#[ignore = "needs a control plane: make test"]
+fn the_longest_conditions_are_evaluated_and_no_longer_one_is_taken() {
+    let cluster =
+        Cluster::start_with(&Options { kwok: false, controller_manager: false, ..Options::default() }).unwrap();
+    cluster.kubectl_ok(&["create", "serviceaccount", "default", "--namespace=default"], None).unwrap();
+    let expression =
+        |key: &str, operator: &str, values: &[String]| json!({"key": key, "operator": operator, "values": values});
+    let left_out: Vec<String> = (0..300).map(|number| format!("x-{number}")).collect();
+    // What many sets select by, and the labels of a pod that one of them selects.
+    let cases = [
+        ("values", json!({"matchLabels": {"app": NUMBER}}), json!({"app": NUMBER})),
+        (
+            "pairs of values",
+            json!({"matchLabels": {"app": NUMBER, "tier": NUMBER}}),
+            json!({"app": NUMBER, "tier": NUMBER}),
+        ),
+        ("keys", json!({"matchExpressions": [expression(NUMBER, "Exists", &[])]}), json!({NUMBER: ""})),
+        (
+            "lists that leave out",
+            json!({"matchExpressions": [expression(NUMBER, "Exists", &[]), expression("app", "NotIn", &left_out)]}),
+            json!({NUMBER: ""}),
+        ),
+    ];
+    for (what, selector, labels) in cases {
+        let (count, expression) = longest(json!({"selector": selector}));
+        println!("{what}: {count} sets, {} characters", expression.len());
+        cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&called_when(&expression))).unwrap();
+        let labels = labels.to_string().replace(NUMBER, &(count - 1).to_string());
+        eventually("a pod that the last set selects is asked about", || {
+            create(&cluster, "default", &labels).stderr.contains("failed calling webhook")
+        });
+        for labels in [r#"{"app":"x-299","tier":"x"}"#, "null"] {
+            let output = create(&cluster, "default", labels);
+            assert!(output.success(), "{what}: {}", output.stderr);
+        }
+        cluster.kubectl_ok(&["delete", "validatingwebhookconfiguration", "longest"], None).unwrap();
+        eventually("nothing is asked about", || create(&cluster, "default", &labels).success());
+    }
+    let of_length = |length| called_when(&format!("'{}' == ''", "x".repeat(length - "'' == ''".len())));
+    let apply =
+        |configuration: &str| cluster.kubectl(&["apply", "--server-side", "-f", "-"], Some(configuration)).unwrap();
+    let output = apply(&of_length(MAX_CHARACTERS));
+    assert!(output.success(), "{}", output.stderr);
+    let output = apply(&of_length(MAX_CHARACTERS + 1));
+    assert!(output.stderr.contains("expression code point size exceeds limit"), "{}", output.stderr);
 }

@@ -100,7 +100,7 @@ impl Outrider {
             push(&mut pod["spec"]["imagePullSecrets"], json!({"name": secret.name}));
         }
         let mut record = carried;
-        record[&set.name] = serde_json::from_str(&set.entry).unwrap();
+        record[&set.name] = serde_json::from_str(&set.entry()).unwrap();
         pod["metadata"]["annotations"][INJECTED_ANNOTATION] = json!(record.to_string());
         pod
     }

@@ -85,7 +85,7 @@ fn annotations_alone_restart_nothing_and_leave_the_state() {
 /// A pod that carries the set, with this image.
 fn injected(image: &str) -> Value {
     let mut stored = pod(json!({}), json!([]));
-    let mut entry: Value = serde_json::from_str(&set().entry).unwrap();
+    let mut entry: Value = serde_json::from_str(&set().entry()).unwrap();
     if image != "c:2" {
         entry["hash"] = "v1:0".into();
     }
@@ -218,7 +218,7 @@ fn with_requests(request: &str) -> (Arc<CompiledSet>, Value) {
     };
     let older = compiled("1", "c:1");
     let mut stored = pod(json!({}), json!([{"type": "Ready", "status": "True"}]));
-    let entry: Value = serde_json::from_str(&older.entry).unwrap();
+    let entry: Value = serde_json::from_str(&older.entry()).unwrap();
     stored["metadata"]["annotations"] = json!({"outrider.dev/injected": json!({"a": entry}).to_string()});
     stored["metadata"]["labels"] = json!({"app": "web"});
     let injected: Value = serde_json::from_str(&older.containers.iter().next().unwrap().json).unwrap();

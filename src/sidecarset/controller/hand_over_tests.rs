@@ -39,7 +39,7 @@ fn middle(set: &CompiledSet, serves: bool) -> Value {
         "revision": &*set.hash, "updateTimestamp": "2026-01-01T00:00:00Z", "wasReady": true, "handOver": ["c-2"],
         "lastContainerStatuses": {"c-2": {"image": "empty:1", "imageID": "empty:1", "containerID": "two"}},
     }});
-    let record = format!("{{\"a\":{}}}", set.entry);
+    let record = format!("{{\"a\":{}}}", set.entry());
     json!({
         "metadata": {
             "namespace": "default", "name": "p", "uid": "u", "resourceVersion": "7", "labels": {"app": "web"},

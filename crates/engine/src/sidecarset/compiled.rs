@@ -1,8 +1,10 @@
 //! A SidecarSet in ready-to-splice form, made when the set changes, not when a pod arrives.
 
+mod entry;
 mod pieces;
 mod reach;
 
+pub use entry::revision_name;
 pub use pieces::{Piece, Pieces, SecretPiece, VolumePiece};
 pub use reach::{NAMESPACE_NAME_LABEL, NamespaceScope};
 
@@ -11,6 +13,7 @@ use admission::format::Selector;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use self::pieces::{Fillings, Side, pieces, secret_pieces};
 use self::reach::{check_reach, compile_selector, scope};
@@ -24,6 +27,7 @@ use crate::sidecarset::injection::List;
 use crate::sidecarset::metadata::{self, AnnotationPiece};
 use crate::sidecarset::needs::volume_names;
 use crate::sidecarset::overrides::CompiledOverrides;
+use crate::sidecarset::packed::Packed;
 use crate::sidecarset::pin::{Pin, versions_in_metadata};
 use crate::sidecarset::platform;
 pub use crate::sidecarset::platform::Platform;
@@ -53,7 +57,7 @@ pub struct CompiledSet {
     /// Annotations of the set that people steer it by: those under OpenKruise's prefix and ours.
     pub annotations: BTreeMap<String, String>,
     // The spec as JSON: decoded it would take ten times as much.
-    spec: Box<str>,
+    spec: Packed,
     /// Names of containers and volumes that are in the spec and not in pods.
     pub unused_names: Box<[Box<str>]>,
     /// Position among the sets of one pod.
@@ -104,8 +108,6 @@ pub struct CompiledSet {
     pub revision_history_limit: usize,
     /// Identifies what is injected, over restarts and versions.
     pub hash: String,
-    /// The set's entry in the pod's annotation, as JSON.
-    pub entry: String,
 }
 
 /// `spec.clashPolicy`.
@@ -167,6 +169,8 @@ impl CompiledSet {
         }
         let used = used_volumes(spec);
         let hash = canonical::hash(spec, &used);
+        let in_pods = containers.iter().chain(init_containers.iter()).map(|piece| Arc::clone(&piece.json));
+        let packed = Packed::of(&serde_json::to_string(spec).unwrap_or_default(), in_pods);
         Ok(Self {
             generation: set.metadata.generation.unwrap_or_default(),
             annotations: set.metadata.annotations.iter().flatten().filter(steers).map(owned).collect(),
@@ -185,7 +189,6 @@ impl CompiledSet {
             unused_names: unused_names(spec, &used, [&containers, &init_containers]),
             volumes: used.into_iter().map(VolumePiece::of).collect(),
             secrets: secret_pieces(spec),
-            entry: entry(&name, &hash, &containers, &init_containers),
             init_containers,
             containers,
             pairs: hot_upgrade::pairs(spec),
@@ -198,14 +201,14 @@ impl CompiledSet {
             custom_version: custom_version(set).map(Into::into),
             revision_history_limit: history_limit(spec),
             hash,
-            spec: serde_json::to_string(spec).unwrap_or_default().into(),
+            spec: packed,
             name,
         })
     }
 
     /// The spec that it was compiled from, decoded anew each time.
     pub fn spec(&self) -> SidecarSetSpec {
-        serde_json::from_str(&self.spec).unwrap_or_default()
+        serde_json::from_str(&self.spec.text()).unwrap_or_default()
     }
 
     /// Its update strategy, decoded anew each time; the rest of the spec is skipped.
@@ -215,12 +218,12 @@ impl CompiledSet {
         struct Only {
             update_strategy: Option<UpdateStrategy>,
         }
-        serde_json::from_str::<Only>(&self.spec).unwrap_or_default().update_strategy.unwrap_or_default()
+        serde_json::from_str::<Only>(&self.spec.text()).unwrap_or_default().update_strategy.unwrap_or_default()
     }
 
     /// The same as JSON.
     pub fn spec_value(&self) -> Value {
-        serde_json::from_str(&self.spec).unwrap_or_default()
+        serde_json::from_str(&self.spec.text()).unwrap_or_default()
     }
 
     /// A copy that shares no memory with the set.
@@ -228,12 +231,15 @@ impl CompiledSet {
     pub fn detached(&self) -> Self {
         let mut copy = self.clone();
         copy.init_containers.iter_mut().chain(copy.containers.iter_mut()).for_each(Piece::detach);
+        let in_pods: Vec<&Arc<str>> =
+            copy.containers.iter().chain(copy.init_containers.iter()).map(|piece| &piece.json).collect();
+        copy.spec.detach(&in_pods);
         copy
     }
 
-    /// Writes the entry for the pod's annotation anew, once containers are in other lists.
-    pub(crate) fn renew_entry(&mut self) {
-        self.entry = entry(&self.name, &self.hash, &self.containers, &self.init_containers);
+    /// The set's entry in the pod's annotation, as JSON with sorted keys. Written anew each time, so that no set keeps it.
+    pub fn entry(&self) -> String {
+        entry::entry(&self.name, &self.hash, &self.containers, &self.init_containers)
     }
 
     /// Containers that run at the same time as the pod's own: all but plain init containers.
@@ -369,22 +375,6 @@ fn unused_names(spec: &SidecarSetSpec, used: &[&RawObject], pieces: [&Pieces; 2]
 /// Negative ones are refused by validation; at least the newest stays.
 fn history_limit(spec: &SidecarSetSpec) -> usize {
     usize::try_from(spec.revision_history_limit.unwrap_or(REVISION_HISTORY_LIMIT)).unwrap_or(1)
-}
-
-/// The name of the revision of a form: that of the set, and the digits of the hash.
-pub fn revision_name(set: &str, hash: &str) -> String {
-    let digits = hash.rsplit(':').next().unwrap_or_default();
-    format!("{set}-{digits}")
-}
-
-fn entry(name: &str, hash: &str, containers: &Pieces, init_containers: &Pieces) -> String {
-    json!({
-        "hash": hash,
-        "revision": revision_name(name, hash),
-        "containers": containers.names(),
-        "initContainers": init_containers.names(),
-    })
-    .to_string()
 }
 
 #[cfg(test)]

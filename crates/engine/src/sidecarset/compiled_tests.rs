@@ -87,8 +87,13 @@ fn the_record_entry_is_sorted_json() {
     let set = compile(&json!({"metadata": {"name": "s"}, "spec": spec}));
     let digits = set.hash.strip_prefix("v1:").unwrap();
     assert_eq!(
-        set.entry,
+        set.entry(),
         format!(r#"{{"containers":["a","b"],"hash":"v1:{digits}","initContainers":["i"],"revision":"s-{digits}"}}"#)
     );
     assert_eq!((digits.len(), digits.chars().all(|digit| digit.is_ascii_hexdigit())), (16, true));
+    // Stored while the webhook was away.
+    let spec = json!({"selector": {"matchLabels": {"app": "web"}}, "containers": [{"name": "a\"\n"}]});
+    let entry: Value =
+        serde_json::from_str(&compile(&json!({"metadata": {"name": "s"}, "spec": spec})).entry()).unwrap();
+    assert_eq!(entry["containers"], json!(["a\"\n"]));
 }

@@ -67,43 +67,55 @@ pub struct Flat {
     nodes: Box<[FlatNode]>,
     // Names, texts and numbers, each once.
     text: Box<str>,
+    // Where the parts begin that are too long for a [`Part`], or too far behind, and their lengths.
+    far: Box<[(u32, u32)]>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct FlatNode {
     // In a map.
-    name: Span,
-    value: Stored,
+    name: Part,
+    value: Part,
 }
 
-/// A part of the text, or of the nodes; of a text also one of [`COMMON`], by its position and with [`Span::COMMON`] as its length.
+/// What it is, and where: of a text or number its part of the text, of a list or map that of the nodes. In three bits one of the
+/// constants below, in 21 the position, in eight the length.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Span {
-    at: u32,
-    len: u32,
-}
+struct Part(u32);
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stored {
-    Null,
-    Bool(bool),
-    Number(Span),
-    Text(Span),
-    List(Span),
-    Map(Span),
-}
+impl Part {
+    const NULL: u32 = 0;
+    const FALSE: u32 = 1;
+    const TRUE: u32 = 2;
+    const NUMBER: u32 = 3;
+    const TEXT: u32 = 4;
+    /// A text of [`COMMON`], by its position there.
+    const COMMON: u32 = 5;
+    const LIST: u32 = 6;
+    const MAP: u32 = 7;
 
-impl Span {
-    const COMMON: u32 = u32::MAX;
+    const POSITIONS: u32 = 1 << 21;
+    /// As a length: the position is one in [`Flat::far`].
+    const FAR: u32 = 0xFF;
 
-    /// A part beyond 4 GiB is not found: objects are smaller by far.
-    fn new(at: usize, len: usize) -> Self {
-        let short = |number| u32::try_from(number).map_or(Self::COMMON - 1, |number| number.min(Self::COMMON - 1));
-        Self { at: short(at), len: short(len) }
+    const fn is(kind: u32) -> Self {
+        Self::at(kind, 0, 0)
     }
 
-    const fn range(self) -> std::ops::Range<usize> {
-        self.at as usize..(self.at as usize).saturating_add(self.len as usize)
+    const fn at(kind: u32, at: u32, len: u32) -> Self {
+        Self(kind << 29 | at << 8 | len)
+    }
+
+    const fn kind(self) -> u32 {
+        self.0 >> 29
+    }
+
+    const fn position(self) -> u32 {
+        self.0 >> 8 & (Self::POSITIONS - 1)
+    }
+
+    const fn len(self) -> u32 {
+        self.0 & Self::FAR
     }
 }
 
@@ -112,50 +124,64 @@ impl Span {
 struct Packer<'v> {
     nodes: Vec<FlatNode>,
     text: String,
-    known: HashMap<&'v str, Span>,
+    far: Vec<(u32, u32)>,
+    known: HashMap<&'v str, Part>,
 }
 
 impl<'v> Packer<'v> {
-    fn text(&mut self, text: &'v str) -> Span {
+    /// A part beyond 4 GiB, or one of two million that are far, is not found: objects are smaller by far.
+    fn part(&mut self, kind: u32, at: usize, len: usize) -> Part {
+        let short = |number| u32::try_from(number).unwrap_or(u32::MAX);
+        let (at, len) = (short(at), short(len));
+        if at < Part::POSITIONS && len < Part::FAR {
+            return Part::at(kind, at, len);
+        }
+        let position = short(self.far.len()).min(Part::POSITIONS - 1);
+        self.far.push((at, len));
+        Part::at(kind, position, Part::FAR)
+    }
+
+    fn text(&mut self, text: &'v str) -> Part {
         if let Some(at) = COMMON_AT.get(text) {
-            return Span { at: *at, len: Span::COMMON };
+            return Part::at(Part::COMMON, *at, 0);
         }
         if let Some(known) = self.known.get(text) {
             return *known;
         }
-        let span = self.fresh(text);
-        self.known.insert(text, span);
-        span
+        let part = self.fresh(Part::TEXT, text);
+        self.known.insert(text, part);
+        part
     }
 
-    fn fresh(&mut self, text: &str) -> Span {
-        let span = Span::new(self.text.len(), text.len());
+    fn fresh(&mut self, kind: u32, text: &str) -> Part {
+        let at = self.text.len();
         self.text.push_str(text);
-        span
+        self.part(kind, at, text.len())
     }
 
-    fn value(&mut self, value: &'v Value) -> Stored {
+    fn value(&mut self, value: &'v Value) -> Part {
         match value {
-            Value::Null => Stored::Null,
-            Value::Bool(value) => Stored::Bool(*value),
-            Value::Number(number) => Stored::Number(self.fresh(&number.to_string())),
-            Value::String(text) => Stored::Text(self.text(text)),
-            Value::Array(list) => Stored::List(self.members(list.iter().map(|value| ("", value)))),
-            Value::Object(map) => Stored::Map(self.members(map.iter().map(|(name, value)| (name.as_str(), value)))),
+            Value::Null => Part::is(Part::NULL),
+            Value::Bool(false) => Part::is(Part::FALSE),
+            Value::Bool(true) => Part::is(Part::TRUE),
+            Value::Number(number) => self.fresh(Part::NUMBER, &number.to_string()),
+            Value::String(text) => self.text(text),
+            Value::Array(list) => self.members(Part::LIST, list.iter().map(|value| ("", value))),
+            Value::Object(map) => self.members(Part::MAP, map.iter().map(|(name, value)| (name.as_str(), value))),
         }
     }
 
-    fn members(&mut self, members: impl ExactSizeIterator<Item = (&'v str, &'v Value)>) -> Span {
+    fn members(&mut self, kind: u32, members: impl ExactSizeIterator<Item = (&'v str, &'v Value)>) -> Part {
         let start = self.nodes.len();
-        let span = Span::new(start, members.len());
-        self.nodes.resize(start + members.len(), FlatNode { name: Span::default(), value: Stored::Null });
+        let part = self.part(kind, start, members.len());
+        self.nodes.resize(start + members.len(), FlatNode::default());
         for (position, (name, value)) in members.enumerate() {
             let node = FlatNode { name: self.text(name), value: self.value(value) };
             if let Some(place) = self.nodes.get_mut(start + position) {
                 *place = node;
             }
         }
-        span
+        part
     }
 }
 
@@ -163,13 +189,21 @@ impl Flat {
     /// The same value.
     pub fn of(value: &Value) -> Self {
         let mut packer = Packer::default();
-        packer.members(std::iter::once(("", value)));
-        Self { nodes: packer.nodes.into(), text: packer.text.into() }
+        packer.members(Part::LIST, std::iter::once(("", value)));
+        Self { nodes: packer.nodes.into(), text: packer.text.into(), far: packer.far.into() }
     }
 
     /// The value, for reading.
     pub fn value(&self) -> FlatValue<'_> {
-        FlatValue { flat: self, stored: self.nodes.first().map_or(Stored::Null, |node| node.value) }
+        FlatValue { flat: self, part: self.nodes.first().map_or(Part::is(Part::NULL), |node| node.value) }
+    }
+
+    fn range(&self, part: Part) -> std::ops::Range<usize> {
+        let (at, len) = match part.len() {
+            Part::FAR => self.far.get(part.position() as usize).copied().unwrap_or_default(),
+            len => (part.position(), len),
+        };
+        at as usize..(at as usize).saturating_add(len as usize)
     }
 }
 
@@ -177,52 +211,60 @@ impl Flat {
 #[derive(Debug, Clone, Copy)]
 pub struct FlatValue<'f> {
     flat: &'f Flat,
-    stored: Stored,
+    part: Part,
 }
 
 impl<'f> FlatValue<'f> {
-    fn text(self, span: Span) -> &'f str {
-        if span.len == Span::COMMON {
-            return COMMON.get(span.at as usize).copied().unwrap_or_default();
+    fn text_of(self, part: Part) -> &'f str {
+        if part.kind() == Part::COMMON {
+            return COMMON.get(part.position() as usize).copied().unwrap_or_default();
         }
-        self.flat.text.get(span.range()).unwrap_or_default()
+        self.flat.text.get(self.flat.range(part)).unwrap_or_default()
     }
 
-    fn nodes(self, span: Span) -> impl ExactSizeIterator<Item = (&'f str, Self)> {
-        let nodes = self.flat.nodes.get(span.range()).unwrap_or_default();
-        nodes.iter().map(move |node| (self.text(node.name), Self { flat: self.flat, stored: node.value }))
+    /// The text, where it is one.
+    fn text(self) -> Option<&'f str> {
+        matches!(self.part.kind(), Part::TEXT | Part::COMMON).then(|| self.text_of(self.part))
+    }
+
+    /// The number as it is written, where it is one.
+    fn number(self) -> Option<&'f str> {
+        (self.part.kind() == Part::NUMBER).then(|| self.text_of(self.part))
+    }
+
+    fn nodes(self) -> impl ExactSizeIterator<Item = (&'f str, Self)> {
+        let nodes = self.flat.nodes.get(self.flat.range(self.part)).unwrap_or_default();
+        nodes.iter().map(move |node| (self.text_of(node.name), Self { flat: self.flat, part: node.value }))
     }
 
     /// Whether it is null.
     pub const fn is_null(self) -> bool {
-        matches!(self.stored, Stored::Null)
+        self.part.kind() == Part::NULL
     }
 
     /// Whether it is this truth value.
     pub const fn is_bool(self, value: bool) -> bool {
-        matches!(self.stored, Stored::Bool(stored) if stored == value)
+        self.part.kind() == if value { Part::TRUE } else { Part::FALSE }
     }
 
     /// Whether it is this text.
     pub fn is_text(self, text: &str) -> bool {
-        matches!(self.stored, Stored::Text(span) if self.text(span) == text)
+        self.text() == Some(text)
     }
 
     /// Whether it is a number that is written like this one.
     pub fn is_number<N: std::str::FromStr + PartialEq>(self, number: &N) -> bool {
-        matches!(self.stored, Stored::Number(span) if self.text(span).parse().is_ok_and(|stored: N| stored == *number))
+        self.number().is_some_and(|text| text.parse().is_ok_and(|stored: N| stored == *number))
     }
 
     /// What is in a list; `None` where it is none.
     pub fn list(self) -> Option<impl ExactSizeIterator<Item = Self>> {
-        let Stored::List(span) = self.stored else { return None };
-        Some(self.nodes(span).map(|(_, value)| value))
+        (self.part.kind() == Part::LIST).then(|| self.nodes().map(|(_, value)| value))
     }
 
     /// The members of a map, sorted by name; `None` where it is none.
     pub fn map(self) -> Option<impl ExactSizeIterator<Item = (&'f str, Self)>> {
-        let Stored::Map(span) = self.stored else { return None };
-        Some(self.nodes(span))
+        (self.part.kind() == Part::MAP).then(|| self.nodes())
     }
 
     /// A member of a map.
@@ -232,20 +274,17 @@ impl<'f> FlatValue<'f> {
 
     /// Whether it is the same as another.
     pub fn is(self, other: &Value) -> bool {
-        match (self.stored, other) {
-            (Stored::Null, Value::Null) => true,
-            (Stored::Bool(_), Value::Bool(other)) => self.is_bool(*other),
-            (Stored::Text(_), Value::String(other)) => self.is_text(other),
-            (Stored::Number(span), Value::Number(other)) => self.text(span) == other.to_string(),
-            (Stored::List(span), Value::Array(other)) => {
-                let own = self.nodes(span);
-                own.len() == other.len() && own.zip(other).all(|((_, own), other)| own.is(other))
-            }
-            (Stored::Map(span), Value::Object(other)) => {
-                let mut own = self.nodes(span);
+        match other {
+            Value::Null => self.is_null(),
+            Value::Bool(other) => self.is_bool(*other),
+            Value::String(other) => self.is_text(other),
+            Value::Number(other) => self.number().is_some_and(|text| text == other.to_string()),
+            Value::Array(other) => self
+                .list()
+                .is_some_and(|own| own.len() == other.len() && own.zip(other).all(|(own, other)| own.is(other))),
+            Value::Object(other) => self.map().is_some_and(|mut own| {
                 own.len() == other.len() && own.all(|(name, own)| other.get(name).is_some_and(|other| own.is(other)))
-            }
-            _ => false,
+            }),
         }
     }
 }
@@ -269,6 +308,17 @@ mod tests {
         assert!(value.get("b").unwrap().get("c").unwrap().is_text("x"));
         assert!(value.get("c").is_none() && value.get("a").unwrap().map().is_none());
         assert_eq!(value.map().unwrap().map(|(name, _)| name).collect::<Vec<_>>(), ["a", "b"]);
+    }
+
+    #[test]
+    fn long_and_far_parts_are_found() {
+        let long = "x".repeat(300);
+        let many: Vec<Value> = (0..1000).map(|number| json!(format!("{number}-{}", "y".repeat(3000)))).collect();
+        let value = json!({"list": many, "long": long, "map": {"z": long, long.clone(): ["at the end", 7]}});
+        let flat = Flat::of(&value);
+        assert!(flat.value().is(&value));
+        assert!(flat.value().get("map").unwrap().get(&long).unwrap().is(&json!(["at the end", 7])));
+        assert!(flat.text.len() > 1 << 21, "parts of the text are far");
     }
 
     proptest! {

@@ -2,16 +2,16 @@
 //!
 //! Each set is filed under one condition that a pod must meet for the set to match: the one that the fewest other sets share.
 
+mod parts;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use admission::format::Selector;
 use admission::format::selector::Requirement;
 
-use crate::sidecarset::app_containers::overwritten;
+use self::parts::{digest, host_ports, parts};
 use crate::sidecarset::compiled::{CompiledSet, NAMESPACE_NAME_LABEL, NamespaceScope};
-use crate::sidecarset::hot_upgrade::WORKING_ANNOTATION;
-use crate::sidecarset::metadata::PatchPolicy;
 
 /// All sets, found by what they select.
 #[derive(Debug, Clone, Default)]
@@ -24,8 +24,8 @@ pub struct SetIndex {
     negations: HashMap<Box<str>, Negated>,
     // Sets with no condition that can be looked up.
     everywhere: Vec<u32>,
-    // The names of containers and volumes, sorted, each with the position of a set.
-    by_part: Vec<(Box<str>, u32)>,
+    // The digests of the names of containers and volumes, sorted, each with the position of a set.
+    by_part: Box<[(u32, u32)]>,
     // Sets by the ports of the node that they take.
     by_host_port: HashMap<i64, Vec<u32>>,
     // Sorted by the names of the sets.
@@ -78,11 +78,9 @@ impl SetIndex {
         let mut sets: Vec<Arc<CompiledSet>> = by_name.into_values().collect();
         sets.sort_by(|a, b| (a.order, &a.name).cmp(&(b.order, &b.name)));
         let popularity = popularity(&sets);
-        let mut index = Self::default();
+        let (mut index, mut by_part) = (Self::default(), Vec::new());
         for (position, set) in (0_u32..).zip(&sets) {
-            for name in parts(set) {
-                index.by_part.push((name.into(), position));
-            }
+            by_part.extend(parts(set).map(|name| (digest(name), position)));
             for base in &set.bases {
                 index.canaries.entry(base.clone()).or_default().push(position);
             }
@@ -95,6 +93,8 @@ impl SetIndex {
                 None => index.file_under_negation(set, position),
             }
         }
+        by_part.sort_unstable();
+        index.by_part = by_part.into();
         index.by_name = (0_u32..).take(sets.len()).collect();
         index.by_name.sort_by_key(|position| sets.get(*position as usize).map(|set| &set.name));
         index.sets = sets;
@@ -182,9 +182,9 @@ impl SetIndex {
         host_ports: impl Iterator<Item = i64>,
         selector: &Selector,
     ) -> impl Iterator<Item = &Arc<CompiledSet>> {
-        let by_name = names.flat_map(|name| self.with_part(name)).map(|(_, position)| position);
+        let by_name = names.flat_map(|name| self.with_part(name));
         let by_port = host_ports.filter_map(|port| self.by_host_port.get(&port));
-        let mut found: Vec<u32> = by_name.chain(by_port.flatten()).copied().collect();
+        let mut found: Vec<u32> = by_name.chain(by_port.flatten().copied()).collect();
         found.sort_unstable();
         found.dedup();
         if !found.is_empty() {
@@ -214,17 +214,18 @@ impl SetIndex {
     }
 
     /// Sets that bring a container or volume of the name.
-    fn with_part(&self, name: &str) -> &[(Box<str>, u32)] {
-        let start = self.by_part.partition_point(|(part, _)| **part < *name);
-        let rest = self.by_part.get(start..).unwrap_or_default();
-        let len = rest.partition_point(|(part, _)| **part == *name);
-        rest.get(..len).unwrap_or_default()
+    fn with_part(&self, name: &str) -> impl Iterator<Item = u32> {
+        let digest = digest(name);
+        let start = self.by_part.partition_point(|(part, _)| *part < digest);
+        let same = self.by_part.get(start..).unwrap_or_default().iter().take_while(move |(part, _)| *part == digest);
+        // Of two names with one digest, one is another.
+        same.map(|(_, position)| *position).filter(move |position| {
+            self.sets.get(*position as usize).is_some_and(|set| parts(set).any(|part| part == name))
+        })
     }
 
-    /// Sorts, and gives back the room for more positions: most lists have one.
+    /// Gives back the room for more positions: most lists have one.
     fn shrink(&mut self) {
-        self.by_part.sort_unstable();
-        self.by_part.shrink_to_fit();
         for terms in [&mut self.pod_labels, &mut self.namespace_labels] {
             terms.keys.values_mut().flat_map(|posting| posting.values.values_mut()).for_each(Vec::shrink_to_fit);
         }
@@ -323,22 +324,6 @@ impl LabelPosting {
         found.extend_from_slice(&self.any_value);
         found.extend(self.values.values().flatten());
     }
-}
-
-/// The names of the containers and volumes of a set, of the variables that it overwrites, and the keys of the annotations that it changes.
-fn parts(set: &CompiledSet) -> impl Iterator<Item = &str> {
-    let containers = set.pieces().map(|piece| piece.name.as_str());
-    let volumes = set.volumes.iter().map(|volume| volume.name.as_str());
-    let unused = set.unused_names.iter().map(|name| &**name);
-    let keys = set.metadata.iter().filter(|piece| piece.policy != PatchPolicy::Retain).map(|piece| piece.key.as_str());
-    let overwritten = overwritten(&set.app_containers).map(|variable| variable.name.as_str());
-    containers.chain(volumes).chain(unused).chain(overwritten).chain(keys.filter(|key| *key != WORKING_ANNOTATION))
-}
-
-/// The ports of the node that the containers of a set take, each once.
-fn host_ports(set: &CompiledSet) -> BTreeSet<i64> {
-    let ports = set.running().flat_map(|piece| &piece.needs.ports);
-    ports.map(|port| port.host_port).filter(|port| *port != 0).collect()
 }
 
 type Popularity<'s> = HashMap<(LabelOwner, &'s str, Option<&'s str>), usize>;

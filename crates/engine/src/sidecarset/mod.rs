@@ -17,6 +17,7 @@ pub mod metadata;
 pub mod narrowing;
 pub mod needs;
 pub mod overrides;
+mod packed;
 pub mod pin;
 pub mod platform;
 mod pod_security;

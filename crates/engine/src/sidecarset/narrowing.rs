@@ -3,21 +3,14 @@
 //! The expression may be true for pods that no set matches, never false for one that a set matches. What it does not read
 //! (labels of namespaces other than the name) is therefore left out of a clause, which makes the clause wider.
 
-use std::collections::BTreeSet;
+mod clause;
 
-use admission::format::Selector;
-use admission::format::selector::Requirement;
+use self::clause::{Clauses, clauses_of};
+use crate::sidecarset::compiled::CompiledSet;
 
-use crate::sidecarset::compiled::{CompiledSet, NAMESPACE_NAME_LABEL, NamespaceScope};
+/// Longest expression, in characters, which are all of one byte: `expressionSizeCodePointLimit` of cel-go.
+pub const MAX_CHARACTERS: usize = 100_000;
 
-/// With more clauses the webhook is called for every pod: the API server evaluates the expression for each one.
-pub const MAX_CLAUSES: usize = 200;
-/// Longest expression, in bytes. CEL itself takes 100,000 characters (`expressionSizeCodePointLimit` in cel-go), and the whole
-/// configuration has to fit into etcd.
-pub const MAX_BYTES: usize = 64 * 1024;
-
-const LABELS: &str = "object.metadata.labels";
-const HAS_LABELS: &str = "has(object.metadata.labels)";
 const OR: &str = "\n|| ";
 const NEVER: &str = "false";
 /// The wide rule where a condition is needed.
@@ -29,14 +22,31 @@ pub enum NarrowingRule {
     /// All of them.
     Wide,
     /// Those for which one of the clauses is true.
-    Narrow(BTreeSet<String>),
+    Narrow(Clauses),
 }
 
 impl NarrowingRule {
+    /// No pod.
+    #[must_use]
+    pub fn nothing() -> Self {
+        Self::Narrow(Clauses::default())
+    }
+
+    /// Pods for which one of these clauses is true. Each is CEL in parentheses.
+    pub fn of_clauses<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut clauses = Clauses::default();
+        texts.into_iter().for_each(|text| clauses.add_text(text));
+        Self::Narrow(clauses).within_limit()
+    }
+
     /// What these sets need.
     pub fn of<'a>(sets: impl IntoIterator<Item = &'a CompiledSet>) -> Self {
-        let clauses: Option<BTreeSet<String>> = sets.into_iter().map(clause).collect();
-        clauses.map_or(Self::Wide, |clauses| Self::Narrow(clauses).within_limits())
+        let mut clauses = Clauses::default();
+        for set in sets {
+            let Some((shape, values)) = clauses_of(set) else { return Self::Wide };
+            clauses.add(shape, values);
+        }
+        Self::Narrow(clauses).within_limit()
     }
 
     /// The rule of a stored condition; of none, the wide one. `None` for an expression that is not of this form.
@@ -46,11 +56,11 @@ impl NarrowingRule {
             return Some(Self::Wide);
         }
         if expression == NEVER {
-            return Some(Self::Narrow(BTreeSet::new()));
+            return Some(Self::nothing());
         }
-        let clauses: BTreeSet<String> = expression.split(OR).map(str::to_owned).collect();
-        let is_whole = |clause: &String| clause.starts_with('(') && clause.ends_with(')');
-        clauses.iter().all(is_whole).then_some(Self::Narrow(clauses))
+        let is_whole = |clause: &str| clause.starts_with('(') && clause.ends_with(')');
+        let all_whole = expression.split(OR).all(is_whole);
+        all_whole.then(|| Self::of_clauses(expression.split(OR)))
     }
 
     /// The CEL expression; none for the wide rule.
@@ -58,7 +68,7 @@ impl NarrowingRule {
         match self {
             Self::Wide => None,
             Self::Narrow(clauses) if clauses.is_empty() => Some(NEVER.to_owned()),
-            Self::Narrow(clauses) => Some(clauses.iter().map(String::as_str).collect::<Vec<_>>().join(OR)),
+            Self::Narrow(clauses) => Some(clauses.texts().join(OR)),
         }
     }
 
@@ -66,7 +76,7 @@ impl NarrowingRule {
     #[must_use]
     pub fn or(&self, other: &Self) -> Self {
         match (self, other) {
-            (Self::Narrow(ours), Self::Narrow(theirs)) => Self::Narrow(ours | theirs).within_limits(),
+            (Self::Narrow(ours), Self::Narrow(theirs)) => Self::Narrow(ours.or(theirs)).within_limit(),
             _ => Self::Wide,
         }
     }
@@ -75,7 +85,7 @@ impl NarrowingRule {
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         match (self, other) {
-            (Self::Narrow(ours), Self::Narrow(theirs)) => Self::Narrow(ours & theirs),
+            (Self::Narrow(ours), Self::Narrow(theirs)) => Self::Narrow(ours.and(theirs)),
             (Self::Wide, rule) | (rule, Self::Wide) => rule.clone(),
         }
     }
@@ -85,19 +95,13 @@ impl NarrowingRule {
         match (self, other) {
             (Self::Wide, _) => true,
             (Self::Narrow(_), Self::Wide) => false,
-            (Self::Narrow(ours), Self::Narrow(theirs)) => theirs.is_subset(ours),
+            (Self::Narrow(ours), Self::Narrow(theirs)) => ours.covers(theirs),
         }
     }
 
-    fn within_limits(self) -> Self {
-        let fits = match &self {
-            Self::Wide => true,
-            Self::Narrow(clauses) => {
-                clauses.len() <= MAX_CLAUSES
-                    && clauses.iter().map(|clause| clause.len() + OR.len()).sum::<usize>() <= MAX_BYTES
-            }
-        };
-        if fits { self } else { Self::Wide }
+    fn within_limit(self) -> Self {
+        let is_longer = self.expression().is_some_and(|text| text.len() > MAX_CHARACTERS);
+        if is_longer { Self::Wide } else { self }
     }
 }
 
@@ -115,83 +119,6 @@ pub fn step(stored: &[Option<NarrowingRule>], wanted: &NarrowingRule, settled: b
         stored.iter().fold(wanted.clone(), wider)
     };
     stored.iter().any(|rule| rule.as_ref() != Some(&target)).then_some(target)
-}
-
-/// When a pod in a namespace may be matched by the set; `None` for always.
-fn clause(set: &CompiledSet) -> Option<String> {
-    let mut terms = namespace_terms(&set.scope);
-    terms.extend(label_terms(&set.selector));
-    if terms.is_empty() { None } else { Some(format!("({})", terms.join(" && "))) }
-}
-
-fn namespace_terms(scope: &NamespaceScope) -> Vec<String> {
-    match scope {
-        NamespaceScope::All => Vec::new(),
-        NamespaceScope::Named(name) => namespace_is(std::slice::from_ref(name)).into_iter().collect(),
-        NamespaceScope::Selected { selector, .. } => {
-            let by_name = selector.requirements().iter().filter(|term| term.key() == NAMESPACE_NAME_LABEL);
-            by_name
-                .filter_map(|term| match term {
-                    Requirement::In(_, names) => namespace_is(names),
-                    Requirement::NotIn(_, names) => namespace_is(names).map(|term| format!("!({term})")),
-                    Requirement::Exists(_) | Requirement::DoesNotExist(_) => None,
-                })
-                .collect()
-        }
-    }
-}
-
-fn namespace_is(names: &[String]) -> Option<String> {
-    one_of("request.namespace", names)
-}
-
-fn label_terms(selector: &Selector) -> Vec<String> {
-    let is_positive = |term: &Requirement| matches!(term, Requirement::In(..) | Requirement::Exists(_));
-    let mut terms = Vec::new();
-    // The API server takes an expression that fails for an answer that did not come. Labels are guarded once for the clause
-    // where they have to be there anyway.
-    let has_guard = selector.requirements().iter().any(is_positive);
-    if has_guard {
-        terms.push(HAS_LABELS.to_owned());
-    }
-    terms.extend(selector.requirements().iter().filter_map(|term| label_term(term, has_guard)));
-    terms
-}
-
-fn label_term(term: &Requirement, has_guard: bool) -> Option<String> {
-    if !is_plain(term.key()) {
-        return None;
-    }
-    let present = format!("'{}' in {LABELS}", term.key());
-    let negated = |condition: &str| {
-        let guard = if has_guard { String::new() } else { format!("{HAS_LABELS} && ") };
-        format!("!({guard}{condition})")
-    };
-    let has_value = |values: &[String]| {
-        let value = one_of(&format!("{LABELS}['{}']", term.key()), values)?;
-        Some(format!("{present} && {value}"))
-    };
-    match term {
-        Requirement::In(_, values) => has_value(values),
-        Requirement::NotIn(_, values) => has_value(values).map(|condition| negated(&condition)),
-        Requirement::Exists(_) => Some(present),
-        Requirement::DoesNotExist(_) => Some(negated(&present)),
-    }
-}
-
-/// `None` for a value that would need escaping, which no label and no namespace has: the term is left out.
-fn one_of(what: &str, values: &[String]) -> Option<String> {
-    if !values.iter().all(|value| is_plain(value)) {
-        return None;
-    }
-    match values {
-        [value] => Some(format!("{what} == '{value}'")),
-        values => Some(format!("{what} in ['{}']", values.join("', '"))),
-    }
-}
-
-fn is_plain(text: &str) -> bool {
-    text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-' | b'/'))
 }
 
 #[cfg(test)]

@@ -1,10 +1,15 @@
 use std::collections::BTreeMap;
 
+use admission::format::selector::Requirement;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use super::clause::HAS_LABELS;
 use super::*;
+use crate::sidecarset::compiled::{NAMESPACE_NAME_LABEL, NamespaceScope};
+
+const LABELS: &str = "object.metadata.labels";
 
 fn set(spec: Value) -> CompiledSet {
     let mut spec = spec;
@@ -84,7 +89,11 @@ impl Evaluator<'_> {
         if self.takes(HAS_LABELS) {
             return Ok(self.labels.is_some());
         }
-        let left = self.text();
+        let mut left = self.text();
+        while self.takes("+") {
+            let right = self.text();
+            left = left.and_then(|left| Ok(left + &right?));
+        }
         if self.takes("==") {
             let right = self.text()?;
             return left.map(|left| left == right);
@@ -172,7 +181,7 @@ fn labels() -> impl Strategy<Value = Option<Labels>> {
 proptest! {
     #[test]
     fn a_pod_that_a_set_matches_is_asked_about(
-        specs in vec(spec(), 0..5), labels in labels(), namespace in word(), env in prop::option::of(word()),
+        specs in vec(spec(), 0..12), labels in labels(), namespace in word(), env in prop::option::of(word()),
     ) {
         let sets: Vec<CompiledSet> = specs.into_iter().map(set).collect();
         let mut of_namespace = Labels::from([(NAMESPACE_NAME_LABEL.to_owned(), namespace.clone())]);
@@ -183,10 +192,33 @@ proptest! {
         // An expression that fails would refuse the pod.
         let asked = asked.unwrap();
         prop_assert!(asked || !matched);
+        let is_exact = |set: &CompiledSet| match &set.scope {
+            NamespaceScope::Selected { selector, by_name_alone } => {
+                *by_name_alone && !selector.requirements().iter().any(|term| matches!(term, Requirement::DoesNotExist(_)))
+            }
+            NamespaceScope::All | NamespaceScope::Named(_) => true,
+        };
+        prop_assert!(matched || !asked || !sets.iter().all(is_exact));
     }
 
     #[test]
-    fn what_is_written_is_read_back(specs in vec(spec(), 0..5)) {
+    fn the_union_and_the_common_part_of_rules_are_those_of_their_pods(
+        ours in vec(spec(), 0..6), theirs in vec(spec(), 0..6), labels in labels(), namespace in word(),
+    ) {
+        let rule = |specs: Vec<Value>| NarrowingRule::of(&specs.into_iter().map(set).collect::<Vec<_>>());
+        let (ours, theirs) = (rule(ours), rule(theirs));
+        let asks = |rule: &NarrowingRule| {
+            rule.expression().is_none_or(|text| Evaluator::evaluate(&text, labels.as_ref(), &namespace).unwrap())
+        };
+        let (all, both) = (ours.or(&theirs), ours.and(&theirs));
+        prop_assert_eq!(asks(&all), asks(&ours) || asks(&theirs));
+        prop_assert!(!asks(&both) || asks(&ours) && asks(&theirs));
+        prop_assert!(all.covers(&ours) && all.covers(&theirs) && ours.covers(&both) && theirs.covers(&both));
+        prop_assert!(!ours.covers(&theirs) || asks(&ours) || !asks(&theirs));
+    }
+
+    #[test]
+    fn what_is_written_is_read_back(specs in vec(spec(), 0..12)) {
         let sets: Vec<CompiledSet> = specs.into_iter().map(set).collect();
         let rule = NarrowingRule::of(&sets);
         prop_assert_eq!(NarrowingRule::read(rule.expression().as_deref()), Some(rule));
@@ -226,8 +258,8 @@ fn expressions_are_as_recorded() {
                 json!({"selector": {"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["b", "a"]}]}, "namespace": "prod"}),
             ],
             Some(
-                "(request.namespace == 'prod' && !(has(object.metadata.labels) && 'app' in object.metadata.labels && \
-                 object.metadata.labels['app'] in ['a', 'b']))",
+                "(!(has(object.metadata.labels) && 'app' in object.metadata.labels && \
+                 object.metadata.labels['app'] in ['a', 'b']) && request.namespace == 'prod')",
             ),
         ),
         (
@@ -253,23 +285,113 @@ fn expressions_are_as_recorded() {
 }
 
 #[test]
-fn beyond_the_limits_every_pod_is_asked_about() {
-    let of = |count: usize, value: &str| {
-        let spec = |index: usize| json!({"selector": {"matchLabels": {"app": format!("{value}{index}")}}});
+fn clauses_that_differ_only_in_values_are_one_with_a_list() {
+    let app = |value: &str| json!({"selector": {"matchLabels": {"app": value}}});
+    let of = |selector: Value, namespace: &str| json!({"selector": selector, "namespace": namespace});
+    let labels = |app: &str, tier: &str| json!({"matchLabels": {"app": app, "tier": tier}});
+    let has = "has(object.metadata.labels) && 'app' in object.metadata.labels";
+    let cases = [
+        (vec![app("b"), app("a"), app("b")], format!("({has} && object.metadata.labels['app'] in ['a', 'b'])")),
+        (
+            vec![of(labels("a", "x"), "shop"), of(labels("b", "x"), "shop")],
+            format!(
+                "({has} && 'tier' in object.metadata.labels && object.metadata.labels['tier'] == 'x' && \
+                 request.namespace == 'shop' && object.metadata.labels['app'] in ['a', 'b'])"
+            ),
+        ),
+        (
+            vec![of(labels("a", "x"), "shop"), of(labels("b", "x"), "bank")],
+            format!(
+                "({has} && 'tier' in object.metadata.labels && object.metadata.labels['tier'] == 'x' && \
+                 object.metadata.labels['app'] + '/' + request.namespace in ['a/shop', 'b/bank'])"
+            ),
+        ),
+        (
+            // All combinations of two lists could be far too many: the longer one alone is written out.
+            vec![json!({"selector": {"matchExpressions": [
+                {"key": "app", "operator": "In", "values": ["a", "b", "c"]},
+                {"key": "tier", "operator": "In", "values": ["x", "y"]}]}})],
+            format!(
+                "({has} && 'tier' in object.metadata.labels && object.metadata.labels['tier'] in ['x', 'y'] && \
+                 object.metadata.labels['app'] in ['a', 'b', 'c'])"
+            ),
+        ),
+        (
+            vec![json!({"selector": {"matchExpressions": [
+                {"key": "app", "operator": "In", "values": ["a"]}, {"key": "app", "operator": "In", "values": ["b"]}]}})],
+            "false".to_owned(),
+        ),
+    ];
+    for (specs, expected) in cases {
+        assert_eq!(expression(&specs).as_ref(), Some(&expected), "{specs:?}");
+    }
+}
+
+#[test]
+fn many_sets_of_one_shape_are_one_clause_and_stay_within_the_limit() {
+    let app = |index: usize| json!({"matchLabels": {"app": format!("set-{index}")}});
+    let specs: [Vec<Value>; 2] = [
+        (0..1_500).map(|index| json!({"selector": app(index)})).collect(),
+        (0..1_000).map(|index| json!({"selector": app(index), "namespace": format!("team-{}", index % 70)})).collect(),
+    ];
+    for specs in specs {
+        let text = expression(&specs).unwrap();
+        assert_eq!(text.lines().count(), 1);
+        assert!(text.len() < specs.len() * 20, "{} characters", text.len());
+        let evaluate = |app: &str, namespace: &str| {
+            Evaluator::evaluate(&text, Some(&Labels::from([("app".to_owned(), app.to_owned())])), namespace).unwrap()
+        };
+        assert!(evaluate("set-71", "team-1") && !evaluate("set", "team-1"));
+    }
+}
+
+#[test]
+fn beyond_what_cel_takes_every_pod_is_asked_about() {
+    let labels = |count: usize, filler: &str| {
+        let spec = |index: usize| json!({"selector": {"matchLabels": {"app": format!("{index:04}{filler}")}}});
         expression(&(0..count).map(spec).collect::<Vec<_>>())
     };
-    assert!(of(MAX_CLAUSES, "a").is_some_and(|text| text.len() <= MAX_BYTES));
-    assert_eq!(of(MAX_CLAUSES + 1, "a"), None);
-    let values: Vec<String> = (0..1500).map(|index| format!("{}{index}", "v".repeat(50))).collect();
-    let long = json!({"selector": {"matchExpressions": [{"key": "app", "operator": "In", "values": values}]}});
-    assert_eq!(expression(&[long]), None);
+    let filler = "v".repeat(56);
+    // Each further value takes its characters, two quotes, a comma and a space.
+    let one = filler.len() + 4 + 4;
+    let most = (MAX_CHARACTERS - labels(2, &filler).unwrap().len()) / one + 2;
+    assert!(labels(most, &filler).is_some_and(|text| text.len() + one > MAX_CHARACTERS));
+    assert_eq!(labels(most + 1, &filler), None);
+    // Sets of as many shapes, which cannot be one.
+    let shapes = |count: usize| {
+        let spec = |index: usize| json!({"selector": {"matchExpressions": [{"key": format!("key-{index:04}"), "operator": "Exists"}]}});
+        expression(&(0..count).map(spec).collect::<Vec<_>>())
+    };
+    assert_eq!(shapes(1_000).unwrap().lines().count(), 1_000);
+    assert_eq!(shapes(2_000), None);
 }
 
 #[test]
 fn an_expression_of_another_form_is_replaced_by_the_wide_rule_first() {
     assert_eq!(NarrowingRule::read(Some("request.namespace != 'a'")), None);
-    let wanted = NarrowingRule::Narrow(BTreeSet::new());
+    let wanted = NarrowingRule::nothing();
     assert_eq!(step(&[None], &wanted, true), Some(NarrowingRule::Wide));
     assert_eq!(step(&[Some(NarrowingRule::Wide)], &wanted, false), None);
     assert_eq!(step(&[Some(NarrowingRule::Wide)], &wanted, true), Some(wanted));
+}
+
+/// What the version before wrote, and what a stage or a person writes: each clause is kept as it is.
+#[test]
+fn clauses_of_another_form_are_equal_only_to_themselves() {
+    let texts = [
+        "(request.namespace == 'shop' && has(object.metadata.labels) && 'app' in object.metadata.labels)",
+        "(object.metadata.labels['app'] in ['b', 'a'])",
+        "(object.metadata.labels['app'] in ['a/b'])",
+        "(object.metadata.labels['app'] == 'it\\'s')",
+        "(a == 'b' && !(c && d))",
+        "()",
+    ];
+    for text in texts {
+        let rule = NarrowingRule::read(Some(text)).unwrap();
+        assert_eq!(rule.expression().as_deref(), Some(text));
+        assert!(!rule.covers(&NarrowingRule::of(&[set(json!({"selector": {"matchLabels": {"app": "a"}}}))])));
+    }
+    let both = texts.join(OR);
+    let read = NarrowingRule::read(Some(&both)).unwrap();
+    assert_eq!(read.expression().unwrap().lines().count(), texts.len());
 }

@@ -14,11 +14,11 @@ use crate::sidecarset::api::{RawObject, list, text};
 #[expect(clippy::struct_excessive_bools, reason = "independent demands, not a state")]
 pub struct Needs {
     /// Ports of the container.
-    pub ports: Vec<PortNeed>,
+    pub ports: Box<[PortNeed]>,
     /// Volumes that it mounts, has as devices or reads variables from.
-    pub volumes: Vec<String>,
+    pub volumes: Box<[Box<str>]>,
     /// Of these, volumes that variables are read from (`fileKeyRef`), which must be `emptyDir`.
-    pub variable_volumes: Vec<String>,
+    pub variable_volumes: Box<[Box<str>]>,
     /// A resource resize restarts the container, which a pod that never restarts does not allow.
     pub restarts_on_resize: bool,
     /// Has raw block devices, which need the host's user namespace.
@@ -26,13 +26,13 @@ pub struct Needs {
     /// `procMount: Unmasked` needs a user namespace of the pod's own.
     pub unmasked_proc: bool,
     /// A stop signal is legal only where the pod names its operating system.
-    pub stop_signal: Option<String>,
+    pub stop_signal: Option<Box<str>>,
     /// `resources.claims` name entries of the pod's `resourceClaims`.
-    pub claims: Vec<String>,
+    pub claims: Box<[Box<str>]>,
     /// Seconds of the longest `sleep` hook, at most the pod's grace period.
     pub longest_sleep: Option<i64>,
     /// The seccomp profile, which an annotation of the pod may contradict.
-    pub seccomp: Option<SeccompProfile>,
+    pub seccomp: Option<Box<SeccompProfile>>,
     /// The first field of the security context that a pod which says it is a Windows pod may not have.
     pub linux_field: Option<&'static str>,
     /// `windowsOptions.hostProcess`: all containers of a pod or none.
@@ -47,7 +47,33 @@ pub struct Needs {
 
 /// Amounts by the name of the resource: of few, and kept in each of thousands of sets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct NamedAmounts(Box<[(Box<str>, Quantity)]>);
+pub struct NamedAmounts(Box<[(ResourceName, Quantity)]>);
+
+/// The two that nearly all containers name take no memory of their own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum ResourceName {
+    Cpu,
+    Memory,
+    Other(Box<str>),
+}
+
+impl ResourceName {
+    fn of(name: String) -> Self {
+        match name.as_str() {
+            "cpu" => Self::Cpu,
+            "memory" => Self::Memory,
+            _ => Self::Other(name.into()),
+        }
+    }
+
+    fn as_str(&self) -> &str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::Memory => "memory",
+            Self::Other(name) => name,
+        }
+    }
+}
 
 impl NamedAmounts {
     /// The amount of a resource.
@@ -57,7 +83,7 @@ impl NamedAmounts {
 
     /// Names and amounts, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Quantity)> {
-        self.0.iter().map(|(name, amount)| (&**name, amount))
+        self.0.iter().map(|(name, amount)| (name.as_str(), amount))
     }
 
     /// The names, sorted.
@@ -68,7 +94,7 @@ impl NamedAmounts {
 
 impl From<BTreeMap<String, Quantity>> for NamedAmounts {
     fn from(amounts: BTreeMap<String, Quantity>) -> Self {
-        Self(amounts.into_iter().map(|(name, amount)| (name.into(), amount)).collect())
+        Self(amounts.into_iter().map(|(name, amount)| (ResourceName::of(name), amount)).collect())
     }
 }
 
@@ -89,9 +115,9 @@ pub struct PortNeed {
     /// Port on the node; 0 for none.
     pub host_port: i64,
     /// Address on the node; empty for all.
-    pub host_ip: String,
+    pub host_ip: Box<str>,
     /// `TCP`, `UDP` or `SCTP`.
-    pub protocol: String,
+    pub protocol: Cow<'static, str>,
 }
 
 /// A port of any container.
@@ -120,14 +146,14 @@ impl Needs {
         requests.extend(quantities(at(&["resources", "requests"])));
         Self {
             ports: list(at(&["ports"])).map(PortNeed::of).collect(),
-            volumes: volume_names(container).map(str::to_owned).collect(),
-            variable_volumes: variable_volumes(container).map(str::to_owned).collect(),
+            volumes: volume_names(container).map(Into::into).collect(),
+            variable_volumes: variable_volumes(container).map(Into::into).collect(),
             restarts_on_resize: list(at(&["resizePolicy"]))
                 .any(|policy| policy.get("restartPolicy").is_some_and(|word| word == "RestartContainer")),
             has_devices: list(at(&["volumeDevices"])).next().is_some(),
             unmasked_proc: at(&["securityContext", "procMount"]).is_some_and(|word| word == "Unmasked"),
-            stop_signal: at(&["lifecycle", "stopSignal"]).and_then(Value::as_str).map(str::to_owned),
-            claims: list(at(&["resources", "claims"])).map(|claim| text(claim, "name").to_owned()).collect(),
+            stop_signal: at(&["lifecycle", "stopSignal"]).and_then(Value::as_str).map(Into::into),
+            claims: list(at(&["resources", "claims"])).map(|claim| text(claim, "name").into()).collect(),
             longest_sleep: ["postStart", "preStop"]
                 .into_iter()
                 .filter_map(|hook| at(&["lifecycle", hook, "sleep"]))
@@ -135,7 +161,7 @@ impl Needs {
                 .max(),
             seccomp: at(&["securityContext", "seccompProfile"])
                 .filter(|profile| profile.is_object())
-                .map(SeccompProfile::of),
+                .map(|profile| Box::new(SeccompProfile::of(profile))),
             linux_field: LINUX_FIELDS
                 .into_iter()
                 .find(|field| at(&["securityContext", field]).is_some_and(|value| !value.is_null())),
@@ -194,12 +220,16 @@ impl PortNeed {
     /// Reads a port of a container as written in a set.
     pub fn of(port: &Value) -> Self {
         let number = |field| port.get(field).and_then(Value::as_i64).unwrap_or_default();
-        let protocol = text(port, "protocol");
         Self {
             container_port: number("containerPort"),
             host_port: number("hostPort"),
-            host_ip: text(port, "hostIP").to_owned(),
-            protocol: if protocol.is_empty() { "TCP" } else { protocol }.to_owned(),
+            host_ip: text(port, "hostIP").into(),
+            protocol: match text(port, "protocol") {
+                "" | "TCP" => "TCP".into(),
+                "UDP" => "UDP".into(),
+                "SCTP" => "SCTP".into(),
+                other => other.to_owned().into(),
+            },
         }
     }
 

@@ -205,7 +205,10 @@ fn check_constants(
 
 /// `spec.resourceDefaults`: for containers that lack a request or limit.
 #[derive(Debug, Clone, Default)]
-pub struct CompiledDefaults {
+pub struct CompiledDefaults(Option<Box<Defaults>>);
+
+#[derive(Debug, Clone)]
+struct Defaults {
     limits: RawObject,
     requests: RawObject,
 }
@@ -214,16 +217,17 @@ impl CompiledDefaults {
     /// Those of a set.
     pub fn of(written: Option<&Written>) -> Self {
         let Some(written) = written else { return Self::default() };
-        Self {
+        Self(Some(Box::new(Defaults {
             limits: written.limits.clone().unwrap_or_default(),
             requests: written.requests.clone().unwrap_or_default(),
-        }
+        })))
     }
 
     /// Fills in what the container lacks, resource by resource. A default limit is at least what the container requests, a default
     /// request at most what it is limited to.
     pub fn fill(&self, container: &mut RawObject) {
-        for (list, defaults) in [("limits", &self.limits), ("requests", &self.requests)] {
+        let Some(all) = &self.0 else { return };
+        for (list, defaults) in [("limits", &all.limits), ("requests", &all.requests)] {
             for (name, default) in defaults {
                 if amount(container, list, name).is_some() || default.is_null() {
                     continue;

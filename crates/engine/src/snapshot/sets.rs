@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::panic::catch_unwind;
 use std::sync::Arc;
 
-use ring::digest::{Context, SHA256};
+use ring::digest::{Context, SHA256, SHA256_OUTPUT_LEN};
 
 use super::collection::{Collection, Effect};
 use super::table::Table;
@@ -40,31 +40,30 @@ pub struct Sets {
     sources: BTreeMap<String, SetSource>,
 }
 
-#[derive(Debug, PartialEq)]
-struct SetSource {
-    uid: Option<String>,
-    generation: Option<i64>,
-    // Of labels and annotations: kept as they are they would cost more than the set.
-    digest: Vec<u8>,
-}
+/// SHA-256 of the uid, the generation, labels and annotations: kept as they are, these would cost more than the set.
+type SetSource = [u8; SHA256_OUTPUT_LEN];
 
-impl SetSource {
-    fn of(set: &SidecarSet) -> Self {
-        Self { uid: set.metadata.uid.clone(), generation: set.metadata.generation, digest: digest(set) }
-    }
-}
-
-/// SHA-256 of labels and annotations, each text with its length in front.
-fn digest(set: &SidecarSet) -> Vec<u8> {
+/// Each text with its length in front.
+fn source(set: &SidecarSet) -> SetSource {
     let mut context = Context::new(&SHA256);
+    let generation = set.metadata.generation.map_or([0; 9], |generation| {
+        let mut bytes = [1; 9];
+        bytes[1..].copy_from_slice(&generation.to_le_bytes());
+        bytes
+    });
+    context.update(&generation);
+    let mut update = |text: &str| {
+        context.update(&text.len().to_le_bytes());
+        context.update(text.as_bytes());
+    };
+    set.metadata.uid.iter().for_each(|uid| update(uid));
     for map in [&set.metadata.labels, &set.metadata.annotations] {
-        context.update(&map.as_ref().map_or(0, BTreeMap::len).to_le_bytes());
-        for text in map.iter().flatten().flat_map(|(key, value)| [key, value]) {
-            context.update(&text.len().to_le_bytes());
-            context.update(text.as_bytes());
-        }
+        update(&map.as_ref().map_or(0, BTreeMap::len).to_string());
+        map.iter().flatten().flat_map(|(key, value)| [key, value]).for_each(|text| update(text));
     }
-    context.finish().as_ref().to_vec()
+    let mut source = [0; SHA256_OUTPUT_LEN];
+    source.copy_from_slice(context.finish().as_ref());
+    source
 }
 
 /// Compiles a set. A panic is an error like others here: every replica would meet it again after a restart, and a cluster
@@ -91,7 +90,7 @@ impl Collection for Sets {
     /// Takes in a set. One that does not compile keeps the last form that did.
     fn apply(&mut self, set: &SidecarSet) -> Effect {
         let name = set.metadata.name.clone().unwrap_or_default();
-        let source = SetSource::of(set);
+        let source = source(set);
         let before = self.table.get(&name).filter(|record| Some(&record.uid) == set.metadata.uid.as_ref());
         let unchanged = set.metadata.generation.is_some() && self.sources.get(&name) == Some(&source);
         let mut record = SetRecord {

@@ -238,7 +238,7 @@ fn the_patch_touches_only_what_changes() {
 
 #[test]
 fn every_pod_is_asked_about_while_a_plugin_is_about_pods() {
-    let sets = || NarrowingRule::Narrow(["(s)".to_owned()].into());
+    let sets = || NarrowingRule::of_clauses(["(s)"]);
     for (spec, expected) in [
         (json!({"plugin": "AlwaysPullImages"}), NarrowingRule::Wide),
         (json!({"plugin": "AlwaysPullImages", "mode": "Off"}), sets()),

@@ -152,7 +152,7 @@ fn differing<'s>(injection: &Injection<'_, 's>, set: &'s CompiledSet, asked: Ask
     let lacking: Vec<&str> = missing.lacking().collect();
     // What it lacked it may go on lacking.
     let lacks = (asked.is_whole && !lacking.is_empty()).then(|| format!("it lacks container {}", lacking.join(", ")));
-    let is_recorded = !asked.is_recorded_anew || injection.carried().says(&set.name, &set.entry);
+    let is_recorded = !asked.is_recorded_anew || injection.carried().says(&set.name, &set.entry());
     let recorded =
         || (!is_recorded).then(|| format!("its annotation {INJECTED_ANNOTATION} is not the record of this form"));
     lacks.or_else(|| missing.outdated().map(str::to_owned)).or_else(recorded)

@@ -79,7 +79,7 @@ fn a_forged_record_does_not_evade_a_set_that_denies_opting_out() {
     let object = set("log", json!({"optOut": "Denied", "containers": [ours]}));
     let cluster = Cluster::from_objects(std::slice::from_ref(&object));
     let forge = |container: Value| {
-        let record = format!("{{\"log\":{}}}", compile(&object).entry);
+        let record = format!("{{\"log\":{}}}", compile(&object).entry());
         annotated("outrider.dev/injected", &record, json!({"containers": [{"name": "app", "image": "a"}, container]}))
     };
     // What the API server makes of the container: other fields filled in, empty ones dropped.

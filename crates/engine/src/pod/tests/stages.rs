@@ -122,7 +122,7 @@ impl Stage for Says {
     }
 
     fn narrowing(&self, _: &Snapshot) -> NarrowingRule {
-        self.0.map_or(NarrowingRule::Wide, |clause| NarrowingRule::Narrow([clause.to_owned()].into()))
+        self.0.map_or(NarrowingRule::Wide, |clause| NarrowingRule::of_clauses([clause]))
     }
 }
 
@@ -132,7 +132,7 @@ fn the_condition_is_the_union_of_all_stages_and_wide_where_one_cannot_say() {
     static A: Says = Says(Some("(a)"));
     static B: Says = Says(Some("(b)"));
     static ANY: Says = Says(None);
-    let narrow = |clauses: &[&str]| NarrowingRule::Narrow(clauses.iter().map(ToString::to_string).collect());
+    let narrow = |clauses: &[&str]| NarrowingRule::of_clauses(clauses.iter().copied());
     let sets = || narrow(&["(s)"]);
     for (stages, expected) in [
         (vec![], sets()),
@@ -142,7 +142,7 @@ fn the_condition_is_the_union_of_all_stages_and_wide_where_one_cannot_say() {
     ] {
         assert_eq!(narrowing(sets(), &stages, &Snapshot::default()), expected);
     }
-    let long: &'static str = format!("({})", "x".repeat(99_000)).leak();
+    let long: &'static str = format!("({})", "x".repeat(100_000)).leak();
     let stages: Vec<&'static dyn Stage> = vec![Box::leak(Box::new(Says(Some(long))))];
     assert_eq!(narrowing(sets(), &stages, &Snapshot::default()), NarrowingRule::Wide, "CEL takes no longer one");
 }

@@ -252,13 +252,13 @@ impl<'p, 's> Injection<'p, 's> {
             Presence::OpenKruise if missing.is_empty() => None,
             // Although nothing of the set comes, the pod has all that it gives: without a record it would count as one that lacks it.
             _ if missing.is_empty() && !self.has_room_for_record(set) => None,
-            _ => Some(Cow::Borrowed(set.entry.as_str())).filter(|entry| !self.carried.says(&set.name, entry)),
+            _ => Some(set.entry()).filter(|entry| !self.carried.says(&set.name, entry)).map(Cow::Owned),
         }
     }
 
     /// Whether the set's entry fits into a record that is still read as a whole. No pod is refused for the record of what it has already.
     fn has_room_for_record(&self, set: &CompiledSet) -> bool {
-        let record = self.record_bytes_with(&set.name, &set.entry);
+        let record = self.record_bytes_with(&set.name, &set.entry());
         record <= RECORD_MAX_BYTES && self.annotation_bytes_with(record) <= ANNOTATIONS_MAX_BYTES
     }
 

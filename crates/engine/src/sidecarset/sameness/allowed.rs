@@ -9,7 +9,10 @@ use crate::sidecarset::vocabulary::IMAGE_DIGEST;
 
 /// The changes that a set allows, in a form that can be compared with.
 #[derive(Debug, Clone, Default)]
-pub struct CompiledAllowedChanges {
+pub struct CompiledAllowedChanges(Option<Box<Allowed>>);
+
+#[derive(Debug, Clone, Default)]
+struct Allowed {
     env: Vec<FieldGlob>,
     mount_paths: Vec<FieldGlob>,
     volumes: BTreeSet<String>,
@@ -21,39 +24,40 @@ impl CompiledAllowedChanges {
     pub fn of(written: Option<&Written>) -> Self {
         let Some(written) = written else { return Self::default() };
         let globs = |list: &Option<Vec<String>>| list.iter().flatten().map(|pattern| FieldGlob::new(pattern)).collect();
-        Self {
+        Self(Some(Box::new(Allowed {
             env: globs(&written.env),
             mount_paths: globs(&written.mount_paths),
             volumes: written.volumes.iter().flatten().cloned().collect(),
             fields: written.fields.iter().flatten().cloned().collect(),
-        }
+        })))
     }
 
     /// Whether a variable of this name may be added, changed or missing. The one that marks injected containers never may: without it
     /// a container of a set counts as the pod's own.
     pub(super) fn variable(&self, name: &str) -> bool {
-        name != mark::NAME && self.env.iter().any(|glob| glob.matches(name))
+        name != mark::NAME && self.0.iter().flat_map(|allowed| &allowed.env).any(|glob| glob.matches(name))
     }
 
     /// Whether a mount at this path may be added, changed or missing. What resolves to another path than it reads is not allowed:
     /// `/etc/ssl/../../usr/bin` begins like `/etc/ssl/*`.
     pub(super) fn mount_path(&self, path: &str) -> bool {
-        paths::clean(path).is_some_and(|path| self.mount_paths.iter().any(|glob| glob.matches(path)))
+        let Some(allowed) = &self.0 else { return false };
+        paths::clean(path).is_some_and(|path| allowed.mount_paths.iter().any(|glob| glob.matches(path)))
     }
 
     /// Whether the volume of this name may have another source.
     pub fn volume(&self, name: &str) -> bool {
-        self.volumes.contains(name)
+        self.0.as_ref().is_some_and(|allowed| allowed.volumes.contains(name))
     }
 
     /// Whether the field may have any value.
     pub(crate) fn field(&self, name: &str) -> bool {
-        self.fields.contains(name)
+        self.0.as_ref().is_some_and(|allowed| allowed.fields.contains(name))
     }
 
     /// Whether a digest may follow the image.
     pub(super) fn image_digest(&self) -> bool {
-        self.fields.contains(IMAGE_DIGEST)
+        self.field(IMAGE_DIGEST)
     }
 }
 

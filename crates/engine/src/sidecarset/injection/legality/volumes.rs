@@ -20,11 +20,11 @@ pub(super) fn check(injection: &Injection<'_, '_>, missing: &Missing<'_>) -> Res
     let ours: BTreeMap<&str, &VolumePiece> =
         missing.volumes.iter().rev().map(|volume| (volume.name.as_str(), *volume)).collect();
     for piece in missing.containers() {
-        let variables: BTreeSet<&str> = piece.needs.variable_volumes.iter().map(String::as_str).collect();
+        let variables: BTreeSet<&str> = piece.needs.variable_volumes.iter().map(|name| &**name).collect();
         for name in &piece.needs.volumes {
-            let ours = ours.get(name.as_str()).copied();
-            let ours = ours.or_else(|| injection.ours.volumes.get(name.as_str()).map(|(volume, _)| *volume));
-            check_volume(injection, ours, piece, name, variables.contains(name.as_str()))?;
+            let ours = ours.get(&**name).copied();
+            let ours = ours.or_else(|| injection.ours.volumes.get(&**name).map(|(volume, _)| *volume));
+            check_volume(injection, ours, piece, name, variables.contains(&**name))?;
         }
     }
     check_made_claims(injection, missing)

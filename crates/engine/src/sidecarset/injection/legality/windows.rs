@@ -25,7 +25,7 @@ fn check_container(piece: &Piece) -> Result<(), IllegalResult> {
         return Err(IllegalResult::new("spec.os", text));
     }
     match &needs.stop_signal {
-        Some(signal) if !STOP_SIGNALS.contains(&signal.as_str()) => Err(IllegalResult::new(
+        Some(signal) if !STOP_SIGNALS.contains(&&**signal) => Err(IllegalResult::new(
             "spec.os",
             format!("container {name:?} has stopSignal {signal}, unknown to Windows"),
         )),

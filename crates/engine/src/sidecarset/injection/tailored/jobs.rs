@@ -62,7 +62,6 @@ pub(super) fn move_to_native(set: &mut CompiledSet) {
     before.append(&mut set.init_containers.before);
     set.init_containers.before = before;
     set.init_containers.after.extend(after);
-    set.renew_entry();
 }
 
 /// Turns a container of the set into a native sidecar of the pod. Returns a sentence about what it goes without, if there is something.
