@@ -200,8 +200,28 @@ impl BodyMemory {
     /// Has so many bytes free, and takes none: an announcement takes no memory.
     ///
     /// # Errors
-    /// [`Unserved::Overloaded`] when no client is stalled.
+    /// [`Unserved::Overloaded`] when no client is stalled, and at once when `own` is ended: it waits for nothing more, and no other client
+    /// is ended for it.
     pub async fn make_room(&self, bytes: usize, in_all: usize, own: Option<&AwaitedClient>) -> Result<(), Unserved> {
+        let ended = async {
+            match own {
+                Some(own) => own.ended().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = ended => Err(Unserved::Overloaded),
+            made = self.end_stalled_clients(bytes, in_all, own) => made,
+        }
+    }
+
+    async fn end_stalled_clients(
+        &self,
+        bytes: usize,
+        in_all: usize,
+        own: Option<&AwaitedClient>,
+    ) -> Result<(), Unserved> {
         while !self.has_room(bytes, in_all) {
             if !self.end_most_stalled(own, Instant::now()) {
                 return Err(Unserved::Overloaded);
@@ -283,6 +303,44 @@ mod tests {
         sleep(LOOK).await;
         assert!(!memory.end_most_stalled(None, later), "the only one left goes on");
         assert!(memory.take_making_room(2 * MIB, 2 * MIB, None).await.is_ok(), "what they held is there");
+    }
+
+    /// Makes a client one that has been stalled for long.
+    fn let_stall(memory: &BodyMemory, number: u64) {
+        let long_ago = Instant::now().checked_sub(2 * STALLED).unwrap();
+        lock(&memory.awaited).by_number.get_mut(&number).unwrap().since = long_ago;
+    }
+
+    #[tokio::test]
+    async fn who_is_ended_gets_nothing_more_and_ends_nobody() {
+        let memory = Arc::new(BodyMemory::new(4 * MIB));
+        stalled(&memory, 3);
+        let own = memory.awaits_body();
+        let_stall(&memory, 3);
+        assert!(memory.end_most_stalled(None, Instant::now()), "another client ends it");
+        let_stall(&memory, 0);
+        assert!(memory.take_making_room(MIB, MIB, Some(&own)).await.is_err());
+        assert_eq!(left(&memory), [0, 1, 2]);
+        assert!(memory.take_making_room(MIB, MIB, None).await.is_ok(), "another may end who is stalled");
+    }
+
+    #[tokio::test]
+    async fn who_is_ended_while_it_waits_for_memory_waits_no_longer() {
+        let memory = Arc::new(BodyMemory::new(4 * MIB));
+        let held = memory.take(4 * MIB).unwrap();
+        // Stalled, and it gives nothing back.
+        let (_other, own) = (memory.awaits_body(), memory.awaits_body());
+        let_stall(&memory, 0);
+        let room = memory.make_room(MIB, MIB, Some(&own));
+        let end = async {
+            sleep(LOOK).await;
+            assert_eq!(left(&memory), [1], "it has ended the other, and waits");
+            let_stall(&memory, 1);
+            assert!(memory.end_most_stalled(None, Instant::now()));
+            drop(held);
+        };
+        let (room, ()) = tokio::join!(room, end);
+        assert!(room.is_err(), "there is room by now, and not for this one");
     }
 
     #[tokio::test]

@@ -372,6 +372,10 @@ pub fn full_configurations(configuration: &Object) -> Vec<Object> {
         list("expressions that are large once compiled", json!([expressions(r"^\w{10}$", 16)])),
         list("too many large expressions", json!([expressions(r"^\w{10}$", 100)])),
         list("rules", vec![expressions("a", 1); 1_000].into()),
+        list(
+            "a rule with a long selector",
+            json!([{"selector": {"matchLabels": tiny(50_000)}, "allowedAnnotationKeyExprs": ["a"]}]),
+        ),
         list("too many rules", vec![expressions("a", 1); 20_000].into()),
     ]
 }

@@ -206,7 +206,7 @@ pub const KINDS: &[Kind] = &[
         keep: configurations,
         object: configuration,
         full: full_configurations,
-        allowed: 16 * 1024 * 1024,
+        allowed: 4 * 1024,
         at_most: false,
     },
     Kind {
@@ -276,7 +276,7 @@ pub const KINDS: &[Kind] = &[
         keep: collectors,
         object: collector,
         full: full_collectors,
-        allowed: 1024 * 1024,
+        allowed: 48 * 1024,
         at_most: false,
     },
     Kind {

@@ -74,15 +74,15 @@ const MUTATE: &str = "/mutate--v1-pod";
 const VALIDATE: &str = "/validate--v1-pod";
 /// Asked behind everything else that may change a pod.
 const QUOTA: &str = "/validate--v1-pod-resourcequota";
-const MUTATE_SET: &str = "/mutate-apps-outrider-dev-v1alpha1-sidecarset";
+pub const MUTATE_SET: &str = "/mutate-apps-outrider-dev-v1alpha1-sidecarset";
 /// Where `CronJob`s are validated.
 pub const CRON_JOBS: &str = "/validate-batch-outrider-dev-v1-cronjob";
 /// Where objects are converted.
 pub const CONVERT: &str = "/convert";
-const VALIDATE_SET: &str = "/validate-apps-outrider-dev-v1alpha1-sidecarset";
+pub const VALIDATE_SET: &str = "/validate-apps-outrider-dev-v1alpha1-sidecarset";
 
 /// What the API server fills in.
-const DEFAULTS: &str = r#""resources":{},"terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File","imagePullPolicy":"IfNotPresent""#;
+pub const DEFAULTS: &str = r#""resources":{},"terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File","imagePullPolicy":"IfNotPresent""#;
 
 /// A quarter of a limit, so that four times as much just keeps it.
 const CONTAINERS: usize = limits::CONTAINERS / 4;
@@ -187,33 +187,13 @@ pub const KINDS: &[Kind] = &[
     kind("n containers of an extended resource each, quota, beyond the limit", 5_000, |n| {
         quota(&joined(n, |i| extended(i, 1)))
     }),
-    Kind { name: "n sets that match", n: 250, make: |n| among(Sets::Matching(n)), beside_harmless: false },
+    Kind { name: "n sets that match", n: 500, make: |n| among(Sets::Matching(n)), beside_harmless: false },
     kind("n sets of negations", 1_250, |n| among(Sets::Negations(n))),
 ];
 
 /// One that is held against a harmless body.
 pub const fn kind(name: &'static str, n: usize, make: fn(usize) -> Body) -> Kind {
     Kind { name, n, make, beside_harmless: true }
-}
-
-/// An ordinary body for the same path, filled to so many bytes with variables of one container.
-pub fn harmless(path: &'static str, bytes: usize) -> Body {
-    let with = |variables: usize| {
-        let env = joined(variables, |i| format!(r#"{{"name":"VARIABLE_{i}","value":"the value of variable {i}"}}"#));
-        if further::is_of_changes(path) {
-            return further::harmless_change(path, &env);
-        } else if path == CRON_JOBS || path == CONVERT {
-            return further::harmless_cron_job(path, &env);
-        }
-        let container = format!(r#"{{"name":"app","image":"app:1","env":[{env}],{DEFAULTS}}}"#);
-        if path == MUTATE_SET || path == VALIDATE_SET {
-            set(path, &container)
-        } else {
-            Body { path, ..pod("", &container, "") }
-        }
-    };
-    let (empty, thousand) = (with(0).text.len(), with(1000).text.len());
-    with(bytes.saturating_sub(empty) * 1000 / (thousand - empty))
 }
 
 const CONTAINER: &str = r#"{"name":"app","image":"app:1"}"#;
@@ -249,7 +229,7 @@ fn review(path: &'static str, object: &str) -> Body {
     Body { path, text, sets: Sets::One, plugins: Plugins::None, policies: Policies::None }
 }
 
-fn pod(labels: &str, containers: &str, more: &str) -> Body {
+pub fn pod(labels: &str, containers: &str, more: &str) -> Body {
     pod_of(MUTATE, labels, containers, more)
 }
 
@@ -373,7 +353,7 @@ fn unread(n: usize) -> Body {
     pod("", &format!(r#"{{"name":"app","env":[{env}],"volumeMounts":[{mounts}],"args":[{arguments}]}}"#), "")
 }
 
-fn set(path: &'static str, containers: &str) -> Body {
+pub fn set(path: &'static str, containers: &str) -> Body {
     set_of(path, containers, "")
 }
 

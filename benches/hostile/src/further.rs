@@ -155,10 +155,10 @@ pub fn harmless_cron_job(path: &'static str, env: &str) -> Body {
     ))
 }
 
-/// A pod that changes little, filled with variables. Its path says by which call.
-pub fn harmless_change(path: &'static str, env: &str) -> Body {
+/// A pod that changes little, of these containers with an image. Its path says by which call.
+pub fn harmless_change(path: &'static str, containers: impl Fn(&str) -> String) -> Body {
     let call = if path == RESIZE_BY_RANGES { &RESIZED } else { &UPDATED };
-    let pod = |image: &str| pod(&format!(r#"{{"name":"app","image":"{image}","env":[{env}]}}"#), "");
+    let pod = |image: &str| pod(&containers(image), "");
     body(path, review(call, &pod("app:2"), Some(&pod("app:1"))), Sets::Musts(MUSTS))
 }
 

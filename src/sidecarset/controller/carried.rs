@@ -83,6 +83,10 @@ pub fn carried(records: &Records, containers: &BTreeSet<&str>, rank: impl Fn(&st
         let has_containers = recorded.peek().is_some();
         if recorded.all(|name| containers.contains(name.as_str())) {
             let hash = record.hash.filter(|hash| hash != BY_OPENKRUISE).unwrap_or_default();
+            // As at injection: ours say of what form the set is, or what it put there.
+            if hash.is_empty() && !has_containers {
+                continue;
+            }
             found.insert(set, FoundSet { hash, has_containers });
         }
     }
@@ -144,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_set_is_carried_when_it_is_recorded_and_its_containers_are_present() {
-        let cases: [Case<'_>; 13] = [
+        let cases: [Case<'_>; 14] = [
             ("nothing recorded", &[], &["app"], &[]),
             (
                 "recorded although it adds nothing",
@@ -178,7 +182,18 @@ mod tests {
                 &["c"],
                 &[("b", "v1:0")],
             ),
-            ("null fields", &[(INJECTED_ANNOTATION, r#"{"a":{"hash":null,"containers":null}}"#)], &["c"], &[("a", "")]),
+            (
+                "null fields",
+                &[(INJECTED_ANNOTATION, r#"{"a":{"hash":null,"containers":["c"]}}"#)],
+                &["c"],
+                &[("a", "")],
+            ),
+            (
+                "nothing of the set",
+                &[(INJECTED_ANNOTATION, r#"{"a":{"hash":null},"b":{},"c":{"hash":""}}"#)],
+                &["c"],
+                &[],
+            ),
             (
                 "OpenKruise",
                 &[

@@ -228,7 +228,7 @@ fn pod_with(labels: usize, annotations: &serde_json::Value) -> WatchedPod {
 fn a_record_is_bounded_whatever_the_pod_holds() {
     let list = |names: usize| (0..names).map(|n| format!("{n:x}")).collect::<Vec<_>>().join(",");
     let objects = |names: usize| {
-        let sets: serde_json::Map<_, _> = (0..names).map(|n| (format!("{n:x}"), json!({}))).collect();
+        let sets: serde_json::Map<_, _> = (0..names).map(|n| (format!("{n:x}"), json!({"hash": "h"}))).collect();
         json!(sets).to_string()
     };
     let (injected, openkruise) =
@@ -236,13 +236,13 @@ fn a_record_is_bounded_whatever_the_pod_holds() {
     for (case, labels, annotations) in [
         ("a list as long as is read", 0, json!({openkruise: list(6_000)})),
         ("a list as long as can be", 0, json!({openkruise: list(50_000)})),
-        ("records", 0, json!({injected: objects(3_000)})),
+        ("records", 0, json!({injected: objects(1_500)})),
         ("as many as can be", 0, json!({injected: objects(25_000)})),
         ("labels", 20_000, json!({})),
         (
             "all of it",
             20_000,
-            json!({openkruise: list(6_000), injected: objects(3_000), "outrider.dev/skip": list(9_000)}),
+            json!({openkruise: list(6_000), injected: objects(1_500), "outrider.dev/skip": list(9_000)}),
         ),
     ] {
         let record = PodRecord::of(&pod_with(labels, &annotations), &wanted(&["1"])).unwrap();

@@ -4,8 +4,9 @@ use admission::object::object_or_null;
 use admission::review::null_as_default;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
+use super::address_list::AddressList;
 use crate::watch::deployment::SelectorText;
 use crate::workshop::object::{KindSpec, Object, first_kept};
 
@@ -95,8 +96,8 @@ pub struct CollectorStatus {
     #[serde(deserialize_with = "null_as_default")]
     pub ready_pods: i32,
     /// Those that have an address, by name.
-    #[serde(deserialize_with = "addresses", skip_serializing_if = "Vec::is_empty")]
-    pub ips: Vec<PodAddress>,
+    #[serde(skip_serializing_if = "AddressList::is_empty")]
+    pub ips: AddressList,
     /// Events of the target.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub events: Option<EventCount>,
@@ -170,10 +171,6 @@ pub struct LastOperation {
     /// Generation of the Deployment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub generation: Option<i64>,
-}
-
-fn addresses<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PodAddress>, D::Error> {
-    Ok(first_kept::<{ MOST_IPS as usize + 1 }, _, _>(deserializer)?.unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{WatchEvent, WatchParams};
 use kube::{Api, Client};
 
+use super::address_list::AddressList;
 use super::addresses::PodAddresses;
 use super::api::{Collector, CollectorStatus, DEPLOYMENT};
 use super::event_counter::{DeploymentEvent, EventCounter};
@@ -134,7 +135,7 @@ fn status_of(
         observed_generation: generation,
         matched_pods: i32::try_from(addresses.matched).unwrap_or(i32::MAX),
         ready_pods: i32::try_from(addresses.ready).unwrap_or(i32::MAX),
-        ips: addresses.listed,
+        ips: AddressList::Found(addresses.listed),
         events,
         last_operation: last_operation.flatten(),
         conditions: Some(statements.map(|statement| statement.condition(old, generation, now)).collect()),

@@ -1,5 +1,6 @@
 //! `Collector`: the addresses of pods, and a count of what happens to their Deployment.
 
+pub mod address_list;
 mod addresses;
 pub mod api;
 pub mod controller;

@@ -132,6 +132,22 @@ fn a_record_of_an_older_form_is_not_renewed_where_nothing_is_added() {
     assert_eq!(of("2").mutate(&older.pod).patch, None);
 }
 
+/// A record that the pod's author wrote must not pass for that of an older form, which is left as it is.
+#[test]
+fn a_record_that_says_nothing_is_renewed_although_nothing_is_added() {
+    let entries = json!([{"env": [{"name": "X", "value": "1"}]}]);
+    let cluster = Cluster::from_objects(&[set("s", json!({"containers": [], "appContainers": entries}))]);
+    let mut pod = app(json!([{"name": "X", "value": "1"}]), Value::Null);
+    let expected = cluster.mutate(&pod).pod["metadata"]["annotations"][INJECTED_ANNOTATION].clone();
+    for forged in [r#"{"s":{}}"#, r#"{"s":{"hash":"","containers":[]}}"#, r#"{"s":3}"#, r#"{"s":{"hash":3}}"#] {
+        pod["metadata"]["annotations"] = json!({INJECTED_ANNOTATION: forged});
+        let reply = cluster.mutate(&pod);
+        assert_eq!(reply.pod["metadata"]["annotations"][INJECTED_ANNOTATION], expected, "{forged}");
+        assert_eq!(cluster.mutate(&reply.pod).patch, None, "{forged}");
+        assert_eq!(cluster.validate(&reply.pod).decision, Decision::Allowed, "{forged}");
+    }
+}
+
 #[test]
 fn entries_are_about_the_named_containers_and_init_containers_where_the_set_says_so() {
     let three = json!({

@@ -73,6 +73,11 @@ impl RecordEntry<'_> {
     fn names(&self) -> usize {
         [&self.containers, &self.init_containers].into_iter().flatten().map(Vec::len).sum()
     }
+
+    /// Whether it says of what form the set is, or what it put there. A record of ours says one of them at least.
+    fn says_something(&self) -> bool {
+        self.names() > 0 || self.hash.as_ref().is_some_and(|hash| !hash.as_str().is_empty())
+    }
 }
 
 admission::only_objects!(RecordEntry<'p>);
@@ -119,6 +124,8 @@ pub struct Carried<'p, 's> {
     raw: BTreeMap<Text<'p>, &'p RawValue>,
     listed: BTreeMap<&'s str, Listed<'p>>,
     owners: BTreeMap<&'s str, OwnersByList<'p>>,
+    // Sets that select the pod, and whose record is none that we write.
+    forged: BTreeSet<&'s str>,
     openkruise: BTreeSet<&'p str>,
 }
 
@@ -157,7 +164,11 @@ impl<'p, 's> Carried<'p, 's> {
             if !names_containers(raw) && !sets.contains_key(name.as_str()) {
                 continue;
             }
-            let Ok(entry) = serde_json::from_str::<RecordEntry<'p>>(raw.get()) else { continue };
+            let entry = serde_json::from_str::<RecordEntry<'p>>(raw.get()).ok().filter(RecordEntry::says_something);
+            let Some(entry) = entry else {
+                self.forged.extend(sets.get_key_value(name.as_str()).map(|(name, _)| *name));
+                continue;
+            };
             let Some(rest) = left.checked_sub(entry.names()) else { break };
             left = rest;
             let selecting = sets.get_key_value(name.as_str());
@@ -193,9 +204,9 @@ impl<'p, 's> Carried<'p, 's> {
         self.raw.is_empty()
     }
 
-    /// Whether there is a record of the set.
+    /// Whether there is a record of the set. One that says nothing is none: the pod's author wrote it.
     pub fn has(&self, set: &str) -> bool {
-        self.raw.contains_key(set)
+        self.raw.contains_key(set) && !self.forged.contains(set)
     }
 
     /// Whether `OpenKruise` says that it put the set, which selects the pod, there.
