@@ -58,7 +58,7 @@ impl TrustAnchor {
         anchors
     }
 
-    /// As PEM.
+    /// One `CERTIFICATE` block, with the line ends of Unix.
     pub fn pem(&self) -> String {
         let config = EncodeConfig::new().set_line_ending(LineEnding::LF);
         pem::encode_config(&Pem::new("CERTIFICATE", self.der.as_slice()), config)

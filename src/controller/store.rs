@@ -14,7 +14,7 @@ use crate::controller::queue::ObjectName;
 pub struct Key {
     /// Namespace; empty for cluster-scoped objects.
     pub namespace: String,
-    /// Name.
+    /// `metadata.name`.
     pub name: String,
 }
 

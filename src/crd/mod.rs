@@ -15,7 +15,7 @@ pub struct Definition {
     pub group: &'static str,
     /// API version.
     pub version: &'static str,
-    /// Kind.
+    /// In camel case, as manifests have it.
     pub kind: &'static str,
     /// The plural in URLs.
     pub plural: &'static str,

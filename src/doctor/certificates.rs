@@ -17,7 +17,7 @@ const SOON: SignedDuration = SignedDuration::from_hours(14 * 24);
 /// A certificate of a caBundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CaCertificate {
-    /// Its subject.
+    /// Its distinguished name, for messages.
     pub subject: String,
     /// When it ends.
     pub not_after: Timestamp,

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use crate::watch::resource_of_kind;
 
-/// A definition.
+/// A definition of any operator.
 pub type FoundDefinition = WithoutSchema<CustomResourceDefinition>;
 
 /// A definition of which the schemas are not decoded. `K` is its kind.
@@ -31,13 +31,13 @@ resource_of_kind!(WithoutSchema<K>);
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct DefinitionSpec {
-    /// The group.
+    /// API group, which is never empty.
     pub group: String,
     /// `Namespaced` or `Cluster`.
     pub scope: String,
     /// What its objects are called.
     pub names: DefinitionNames,
-    /// The versions.
+    /// Served or not.
     pub versions: Vec<DefinitionVersion>,
     /// How objects are converted.
     pub conversion: Option<Conversion>,
@@ -47,17 +47,17 @@ pub struct DefinitionSpec {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct DefinitionNames {
-    /// The kind.
+    /// As manifests have it, in camel case.
     pub kind: String,
     /// The kind in lower case.
     pub singular: String,
 }
 
-/// A version.
+/// One of its versions, without its schema.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct DefinitionVersion {
-    /// Its name.
+    /// Such as `v1`.
     pub name: String,
     /// Whether the API server serves it.
     pub served: bool,
@@ -71,11 +71,11 @@ pub struct DefinitionVersion {
 pub struct Conversion {
     /// `None` or `Webhook`.
     pub strategy: String,
-    /// With `Webhook`, which.
+    /// What the API server calls; only with the strategy `Webhook`.
     pub webhook: Option<Converter>,
 }
 
-/// A converter.
+/// A webhook that converts.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Converter {

@@ -30,7 +30,7 @@ pub struct ConfigurationEntry<'a> {
     pub configuration: &'a str,
     /// Its place in the configuration.
     pub index: usize,
-    /// Its name.
+    /// A domain name, by which messages call it.
     pub name: &'a str,
     /// Metadata of its configuration.
     pub metadata: &'a ObjectMeta,

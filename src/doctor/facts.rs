@@ -26,9 +26,9 @@ use crate::watch::resource_of_kind;
 pub struct Facts {
     /// The namespace that Outrider runs in.
     pub namespace: String,
-    /// All `MutatingWebhookConfigurations`.
+    /// The `MutatingWebhookConfigurations` of every operator.
     pub mutating: Vec<MutatingWebhookConfiguration>,
-    /// All `ValidatingWebhookConfigurations`.
+    /// The `ValidatingWebhookConfigurations` of every operator.
     pub validating: Vec<ValidatingWebhookConfiguration>,
     /// The Services that they name, as far as they exist.
     pub services: Vec<Service>,

@@ -12,15 +12,15 @@ pub type ReplicaPod = Partial<Pod, ReplicaSpec>;
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ReplicaSpec {
-    /// Name of the service account.
+    /// The API server sets it where a template has none.
     pub service_account_name: Option<String>,
-    /// Its containers.
+    /// Those of others, such as a mesh's proxy, are among them.
     pub containers: Vec<ReplicaContainer>,
     /// Its volumes, which containers mount by name.
     pub volumes: Vec<ReplicaVolume>,
 }
 
-/// A container of it.
+/// What it runs, from where and with which arguments.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ReplicaContainer {
@@ -49,7 +49,7 @@ pub fn flag<'a>(args: &'a [String], name: &str) -> Option<&'a str> {
     })
 }
 
-/// A mount of it.
+/// Where a volume is in it.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ReplicaMount {
@@ -73,6 +73,6 @@ pub struct ReplicaVolume {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ReplicaSecret {
-    /// Name of the Secret.
+    /// In the namespace of the pod.
     pub secret_name: Option<String>,
 }

@@ -32,7 +32,7 @@ pub enum LogFormat {
 /// Logging cannot begin.
 #[derive(Debug, thiserror::Error)]
 pub enum LoggingError {
-    /// The level is not one.
+    /// Neither a level nor a list of them.
     #[error("{0}; write error, warn, info, debug or trace, or a list such as info,kube=warn")]
     Level(String),
     /// Another subscriber is set already.

@@ -16,9 +16,9 @@ const FAILING_FOR_LONG: Duration = Duration::from_secs(60);
 /// A watch that decisions read from, and the gate that opens when it has been read once.
 #[derive(Clone)]
 pub struct Gated {
-    /// What is watched.
+    /// Its part of the names of gates, and of metrics.
     pub watch: &'static str,
-    /// Its gate.
+    /// Closed until the watch has listed all that there is.
     pub gate: Gate,
     /// What the watch keeps.
     pub model: Model,

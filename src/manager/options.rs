@@ -61,14 +61,14 @@ impl ManagerOptions {
     }
 }
 
-/// An election.
+/// Which lease makes a replica the leader.
 #[derive(Debug, Clone)]
 pub struct Election {
     /// Namespace of the lease.
     pub namespace: String,
     /// Name of the lease.
     pub lease: String,
-    /// Its times.
+    /// How long leadership lasts, and how often it is renewed.
     pub times: Times,
 }
 

@@ -31,7 +31,7 @@ pub struct Retirement {
     objects: ApiResource,
 }
 
-/// The outcome.
+/// What became of a kind that was to be retired.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RetireOutcome {
     /// There is no such definition.

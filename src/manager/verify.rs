@@ -32,7 +32,7 @@ pub enum Error {
     /// The pod was refused.
     #[error("a pod in the namespace {namespace} was refused: {answer}")]
     Pod {
-        /// Its namespace.
+        /// Where it was to be created.
         namespace: String,
         /// What was said.
         answer: RequestFailure,
@@ -43,7 +43,7 @@ pub enum Error {
          the namespace is excluded. `outrider doctor` finds what is wrong with the webhook configurations"
     )]
     NotInjected {
-        /// Its namespace.
+        /// Where it was to be created.
         namespace: String,
     },
 }

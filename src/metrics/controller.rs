@@ -8,7 +8,7 @@ use prometheus_client::metrics::histogram::Histogram;
 
 use super::labels::ReconcileResult;
 
-/// The metrics of one controller.
+/// Counts and durations of the reconciles of one controller.
 #[derive(Debug, Clone)]
 pub struct ControllerMetrics {
     pub(super) success: Counter,

@@ -64,7 +64,7 @@ impl Default for HandshakeFailures {
 }
 
 impl HandshakeFailures {
-    /// Counts one.
+    /// Counts a handshake that failed of this cause.
     pub fn count(&self, cause: HandshakeFailure) {
         self.0.get_or_create(&Labels { cause }).inc();
     }

@@ -89,7 +89,7 @@ pub struct Sources<W> {
     pub readiness: Readiness,
     /// The age of the snapshot.
     pub freshness: Freshness,
-    /// The metrics.
+    /// Served at `/metrics`, and counted into by reviews.
     pub metrics: Metrics,
     /// Who may read the metrics, over TLS; everybody, over plain HTTP, when absent.
     pub scrapers: Option<Arc<dyn Scrapers>>,

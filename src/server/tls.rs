@@ -67,7 +67,7 @@ impl Acceptor {
 pub struct ClientCa<'a> {
     /// Where.
     pub path: &'a Path,
-    /// PEM.
+    /// One or more `CERTIFICATE` blocks.
     pub pem: &'a [u8],
 }
 

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::watch::partial::Partial;
 
-/// A Deployment.
+/// A Deployment, of which a few fields are decoded.
 pub type PartialDeployment = Partial<Deployment, DeploymentSpec, DeploymentStatus>;
 
 /// What is asked of a Deployment.

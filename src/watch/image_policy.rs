@@ -24,7 +24,7 @@ const MAX_KEYS: usize = 256;
 
 type SecretEvent = Result<Event<Secret>, watcher::Error>;
 
-/// The watch.
+/// The watch of the Secret with the kubeconfigs.
 pub struct BackendWatch {
     secrets: Api<Secret>,
     watches: UngatedWatches,

@@ -17,7 +17,7 @@ use crate::watch::while_read::WhileRead;
 /// A quota: its scopes, and what it limits.
 pub type PartialQuota = Partial<ResourceQuota, QuotaSpec, QuotaStatus>;
 
-/// Every quota.
+/// Quotas of every namespace.
 pub struct Quotas;
 
 impl WhileRead for Quotas {

@@ -45,7 +45,7 @@ fn metadata_that_is_read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<O
     Ok(ObjectMeta { name, namespace, resource_version, annotations: Some(annotations), ..ObjectMeta::default() })
 }
 
-/// Every account.
+/// Accounts of every namespace.
 pub struct ServiceAccounts;
 
 impl WhileRead for ServiceAccounts {

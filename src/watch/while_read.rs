@@ -51,7 +51,7 @@ pub trait WhileRead {
 /// What is read of an event.
 type Read<R> = Result<Event<<R as WhileRead>::Object>, watcher::Error>;
 
-/// A watch.
+/// A watch that comes and goes with the need for it.
 pub struct WatchWhileRead<R: WhileRead> {
     client: Client,
     watches: UngatedWatches,

@@ -72,7 +72,7 @@ enum Obstacle {
 pub struct BundleState {
     /// Kind and name of the object.
     pub object: String,
-    /// What it trusts.
+    /// The authorities in its caBundle.
     pub trust: Trust,
     /// It belongs to cert-manager's injector.
     pub is_injected: bool,

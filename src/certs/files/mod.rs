@@ -45,7 +45,7 @@ pub enum FilesError {
     Name {
         /// The directory.
         dir: PathBuf,
-        /// The name.
+        /// A name by which clients call us.
         name: String,
         /// The names that it is for.
         found: Vec<String>,
@@ -65,7 +65,7 @@ pub enum FilesError {
     NotAskedFor {
         /// The directory.
         dir: PathBuf,
-        /// The name.
+        /// A name by which clients call us.
         name: String,
         /// The names that it is for.
         found: Vec<String>,

@@ -43,7 +43,7 @@ pub enum Error {
         "secret {namespace}/{CA_SECRET}: there is no namespace {namespace:?}; create it, or name another with --namespace"
     )]
     NoNamespace {
-        /// The namespace.
+        /// Our own, as `--namespace` or the pod's service account says.
         namespace: String,
     },
     /// The API server did not answer.

@@ -11,7 +11,7 @@ use crate::certs::trust_anchor::TrustAnchor;
 /// What is known of the authorities.
 #[derive(Debug, Clone, Copy)]
 pub struct KnownAuthorities<'a> {
-    /// The newest one.
+    /// The one that signs, once it is trusted.
     pub newest: &'a TrustAnchor,
     /// The one before, while not everybody trusts the newest.
     pub previous: Option<&'a TrustAnchor>,

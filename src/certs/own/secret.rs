@@ -13,10 +13,10 @@ use crate::names::CA_SECRET;
 const NEWEST: [&str; 2] = ["tls.crt", "tls.key"];
 const PREVIOUS: [&str; 2] = ["previous.crt", "previous.key"];
 
-/// The authorities in the Secret.
+/// Both authorities that the Secret can hold.
 #[derive(Debug)]
 pub struct Authorities {
-    /// The newest one.
+    /// The one that signs, once it is trusted: `tls.crt` and `tls.key`.
     pub newest: Authority,
     /// The one before, while not everybody trusts the newest.
     pub previous: Option<Authority>,

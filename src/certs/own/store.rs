@@ -41,7 +41,7 @@ pub struct AuthorityStore {
 /// What was read: the Secret, if that is where it was, and what it says.
 pub struct Stored {
     secret: Option<Secret>,
-    /// The authorities.
+    /// Those that were read, or made now.
     pub authorities: Authorities,
 }
 

@@ -56,9 +56,9 @@ pub enum TimesError {
     /// Another could begin while the leader still works.
     #[error("the lease duration ({duration:?}) must be longer than the renew deadline ({renew_deadline:?})")]
     Duration {
-        /// The duration.
+        /// After so long without a renewal another replica may lead.
         duration: Duration,
-        /// The renew deadline.
+        /// After so long without a renewal the leader gives up.
         renew_deadline: Duration,
     },
     /// A single failed try would end the leadership.
@@ -66,9 +66,9 @@ pub enum TimesError {
         "the renew deadline ({renew_deadline:?}) must be longer than 1.2 times the retry period ({retry_period:?})"
     )]
     RenewDeadline {
-        /// The renew deadline.
+        /// After so long without a renewal the leader gives up.
         renew_deadline: Duration,
-        /// The retry period.
+        /// From one try to the next.
         retry_period: Duration,
     },
     /// The Lease counts in seconds, and not fewer than one.

@@ -37,7 +37,7 @@ impl PodFailurePolicy {
 pub enum WebhookTarget {
     /// The Service in this namespace.
     Service {
-        /// The namespace.
+        /// That of the Deployment.
         namespace: String,
     },
     /// An address, for a process outside the cluster.

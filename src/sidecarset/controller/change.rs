@@ -60,7 +60,7 @@ pub enum PodOutcome {
 #[allow(clippy::struct_excessive_bools)] // facts that do not depend on each other
 #[derive(Debug, Clone, Copy)]
 pub struct AsPlanned {
-    /// Of its uid.
+    /// A hash of its uid, as the facts of pods have it.
     pub uid: u64,
     /// It was not ready, and has to be so still.
     pub is_free: bool,
@@ -83,7 +83,7 @@ struct Noted {
     is_as_read: bool,
 }
 
-/// Changes pods.
+/// Writes images, resources and records of pods, and evicts them.
 #[derive(Clone)]
 pub struct PodChanger {
     client: Client,

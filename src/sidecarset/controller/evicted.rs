@@ -36,7 +36,7 @@ pub type ByUid<'p> = HashMap<u64, &'p PodRecord>;
 /// An evicted pod.
 #[derive(Debug)]
 pub struct Evicted {
-    /// Its key.
+    /// By which a pod of a `StatefulSet` comes back; others get new names.
     pub key: PodKey,
     /// Its uid; 0 where an earlier leader may have evicted it.
     pub uid: u64,

@@ -12,7 +12,7 @@ use engine::sidecarset::workload::{TEMPLATE_HASH_LABEL, of_controller};
 /// What rollouts read of a pod. Identities are kept as hashes of 64 bits: two in one cluster are never the same by chance.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PodFacts {
-    /// Of the uid.
+    /// Hash of its uid.
     pub uid: u64,
     /// Of the workload that the pod is of; 0 for a pod without a controller, which would not be created again.
     pub owner: u64,
@@ -22,7 +22,7 @@ pub struct PodFacts {
     pub ready_since: u32,
     /// How often its containers were started again.
     pub restarts: u16,
-    /// Phase.
+    /// Of `status.phase`.
     pub phase: Phase,
     /// Whether a node is to run it.
     pub is_assigned: bool,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 /// A revision, as far as keeping goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept {
-    /// Name.
+    /// Made of the set's name and the hash of its form.
     pub name: String,
     /// The greater, the newer.
     pub number: i64,
@@ -16,7 +16,7 @@ pub struct Kept {
 /// What is to be done so that the newest revision is the one of this name.
 #[derive(Debug, PartialEq, Eq)]
 pub enum HistoryStep {
-    /// Nothing.
+    /// It is the newest already.
     Nothing,
     /// It is made, with this number.
     Create(i64),

@@ -14,7 +14,7 @@ use crate::sidecarset::controller::requested::{Requested, Resources};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ContainerStatus {
-    /// Name.
+    /// That of the container in the spec.
     pub name: String,
     /// The image, as the runtime names it.
     pub image: String,

@@ -22,7 +22,6 @@ type Quota = Partial<ResourceQuota, QuotaScopes, QuotaUse>;
 
 type LimitsStream<K> = Pin<Box<dyn Stream<Item = Result<Event<K>, watcher::Error>> + Send>>;
 
-/// Namespace and name.
 type NamespacedName = (String, String);
 
 /// Both watches.

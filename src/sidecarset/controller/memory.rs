@@ -18,7 +18,6 @@ use crate::sidecarset::rollout::{Form, PodState};
 
 /// The pause after the first failure; each further one doubles it.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
-/// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// A pod that is not back after so long holds up its own workload and its own namespace alone.
 pub const OVERDUE_AFTER: Duration = Duration::from_secs(600);

@@ -93,10 +93,10 @@ const SNAPSHOT_PAUSE: Duration = Duration::from_millis(50);
 /// Why a reconcile failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Its status.
+    /// Its status could not be written.
     #[error(transparent)]
     Status(#[from] status::Error),
-    /// Its revisions.
+    /// Its revisions could not be kept: no pod gets a form that is not among them.
     #[error(transparent)]
     Revisions(#[from] revisions::Error),
 }

@@ -20,9 +20,9 @@ pub struct PodKey(Arc<PodName>);
 /// Namespace and name.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PodName {
-    /// Namespace.
+    /// `metadata.namespace`.
     pub namespace: Arc<str>,
-    /// Name.
+    /// `metadata.name`: a `StatefulSet` gives a new pod the name of the last one.
     pub name: Box<str>,
 }
 

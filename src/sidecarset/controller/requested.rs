@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Image, requests and limits of a container in a pod's spec.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Requested<'p> {
-    /// The image.
+    /// As the spec names it, not the runtime.
     pub image: &'p str,
     /// Requests and limits, if it has any.
     pub resources: Option<&'p Resources>,

@@ -45,7 +45,7 @@ pub struct Status {
     pub counts: Counts,
     /// The newest revision; what it was where it could not be made sure of.
     pub latest_revision: Option<String>,
-    /// The conditions.
+    /// One of each type.
     pub conditions: Vec<Condition>,
 }
 

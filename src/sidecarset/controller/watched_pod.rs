@@ -73,9 +73,9 @@ impl NodeSelector {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Container {
-    /// Name.
+    /// Unique among all containers of the pod.
     pub name: String,
-    /// Image.
+    /// As the spec names it, not the runtime.
     pub image: String,
     resources: Option<Resources>,
 }

@@ -51,7 +51,7 @@ type Here<'p> = (&'p PodKey, &'p Arc<PodRecord>);
 /// A workload with evicted pods.
 #[derive(Debug)]
 pub struct Workload {
-    /// Its namespace.
+    /// That of all its pods.
     pub namespace: Arc<str>,
     /// Its evicted pods.
     pub evicted: Vec<Evicted>,

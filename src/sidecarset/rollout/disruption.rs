@@ -10,7 +10,7 @@ use crate::sidecarset::controller::packed::Packed;
 /// A `PodDisruptionBudget`.
 #[derive(Debug, Clone)]
 pub struct Disruption {
-    /// Its namespace.
+    /// It is about pods here alone.
     pub namespace: String,
     /// Its name.
     pub name: String,

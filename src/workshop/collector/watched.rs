@@ -13,7 +13,7 @@ pub type PartialPod = Partial<Pod, PartialPodSpec, PartialPodStatus>;
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PartialPodSpec {
-    /// Name of its node.
+    /// Absent until the scheduler has chosen one.
     pub node_name: Option<String>,
 }
 

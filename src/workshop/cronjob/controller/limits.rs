@@ -71,12 +71,12 @@ impl Limit {
         Self::new(Rate { per_second: each, burst: 5 }, Rate { per_second: all, burst: 500 })
     }
 
-    /// Status writes.
+    /// Of writes of the status.
     pub fn of_status() -> Self {
         Self::new(Rate { per_second: 2, burst: 20 }, Rate { per_second: 300, burst: 1000 })
     }
 
-    /// Events.
+    /// Of events.
     pub fn of_events() -> Self {
         Self::new(Rate { per_second: 1, burst: 10 }, Rate { per_second: 50, burst: 100 })
     }

@@ -41,7 +41,6 @@ const LONGEST_WAIT: Duration = Duration::from_secs(300);
 /// (k8s.io/kubernetes/pkg/apis/core/validation, `NoteLengthLimit`).
 const TEXT_MAX_BYTES: usize = 900;
 
-/// The outcome of a step.
 enum StepOutcome {
     /// It was done.
     Done,

@@ -11,9 +11,9 @@ use crate::workshop::cronjob::vocabulary::SCHEDULED_AT;
 /// A Job of a `CronJob`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ChildJob {
-    /// Name.
+    /// `metadata.name`.
     pub name: String,
-    /// Uid.
+    /// Keeps a Job apart from a deleted one of its name.
     pub uid: Option<String>,
     /// Version, for the reference in the status.
     pub resource_version: Option<String>,
