@@ -70,7 +70,7 @@ impl ServingPair {
         now: Timestamp,
     ) -> Result<Self, PairError> {
         let leaf = chain.first().ok_or_else(|| PairError::Certificate("the file holds none".to_owned()))?;
-        let Facts { not_before, not_after, names } = facts(leaf)?;
+        let CertificateFacts { not_before, not_after, names } = facts(leaf)?;
         if now < not_before {
             return Err(PairError::NotYetValid(not_before));
         }
@@ -155,13 +155,13 @@ fn roots(anchors: &[TrustAnchor]) -> RootCertStore {
     roots
 }
 
-struct Facts {
+struct CertificateFacts {
     not_before: Timestamp,
     not_after: Timestamp,
     names: Vec<String>,
 }
 
-fn facts(leaf: &CertificateDer<'_>) -> Result<Facts, PairError> {
+fn facts(leaf: &CertificateDer<'_>) -> Result<CertificateFacts, PairError> {
     let unreadable = |error: &dyn std::fmt::Display| PairError::Certificate(error.to_string());
     let (_, certificate) = X509Certificate::from_der(leaf).map_err(|error| unreadable(&error))?;
     let names = certificate
@@ -170,7 +170,7 @@ fn facts(leaf: &CertificateDer<'_>) -> Result<Facts, PairError> {
         .map(|extension| extension.value.general_names.iter().filter_map(name).collect())
         .unwrap_or_default();
     let (not_before, not_after) = validity(&certificate).map_err(PairError::Certificate)?;
-    Ok(Facts { not_before, not_after, names })
+    Ok(CertificateFacts { not_before, not_after, names })
 }
 
 fn name(general: &GeneralName<'_>) -> Option<String> {

@@ -13,7 +13,7 @@ use super::{API_VERSION, KIND};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ProjectConfig {
-    /// Name of the cluster.
+    /// Name of the cluster, which is logged at start and used for nothing else.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster_name: Option<String>,
     /// How often controllers reconcile every object again.
@@ -25,7 +25,7 @@ pub struct ProjectConfig {
     /// How long stopping may take.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub graceful_shut_down: Option<StopBudget>,
-    /// The controllers.
+    /// How much controllers do at one time, and how long they wait to begin.
     #[serde(deserialize_with = "null_as_default", skip_serializing_if = "is_default")]
     pub controller: ControllerConfig,
     /// The metrics.
@@ -37,7 +37,7 @@ pub struct ProjectConfig {
     /// The webhooks.
     #[serde(deserialize_with = "null_as_default", skip_serializing_if = "is_default")]
     pub webhook: Webhook,
-    /// The election.
+    /// Which lease makes a replica the leader, and for how long.
     #[serde(deserialize_with = "null_as_default", skip_serializing_if = "is_default")]
     pub leader_election: LeaderElection,
     /// Kubebuilder's example.
@@ -89,10 +89,10 @@ pub struct Health {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Webhook {
-    /// Port.
+    /// Port of the webhooks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
-    /// Address.
+    /// Address that webhooks are served on; all of the machine where only a port is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
     /// Directory of the serving certificate.

@@ -51,7 +51,7 @@ pub struct ConfigurationEntry<'a> {
 }
 
 #[derive(Clone, Copy)]
-struct Parts<'a> {
+struct EntryParts<'a> {
     name: &'a str,
     client: &'a WebhookClientConfig,
     failure_policy: Option<&'a str>,
@@ -151,7 +151,7 @@ impl<'a> ConfigurationEntry<'a> {
 fn conversion(definition: &FoundDefinition) -> Option<ConfigurationEntry<'_>> {
     let conversion = definition.spec.as_ref()?.conversion.as_ref()?;
     let client = conversion.webhook.as_ref()?.client_config.as_ref()?;
-    let parts = Parts {
+    let parts = EntryParts {
         name: CONVERSION,
         client,
         failure_policy: None,
@@ -163,7 +163,12 @@ fn conversion(definition: &FoundDefinition) -> Option<ConfigurationEntry<'_>> {
     (conversion.strategy == WEBHOOK).then(|| of(DEFINITION, &definition.metadata, 0, parts))
 }
 
-fn of<'a>(resource: &'static str, metadata: &'a ObjectMeta, index: usize, parts: Parts<'a>) -> ConfigurationEntry<'a> {
+fn of<'a>(
+    resource: &'static str,
+    metadata: &'a ObjectMeta,
+    index: usize,
+    parts: EntryParts<'a>,
+) -> ConfigurationEntry<'a> {
     let [namespace_selector, object_selector] = parts.selectors;
     ConfigurationEntry {
         resource,
@@ -183,7 +188,7 @@ fn of<'a>(resource: &'static str, metadata: &'a ObjectMeta, index: usize, parts:
 
 macro_rules! parts {
     ($webhook:expr) => {
-        Parts {
+        EntryParts {
             name: &$webhook.name,
             client: &$webhook.client_config,
             failure_policy: $webhook.failure_policy.as_deref(),
@@ -195,10 +200,10 @@ macro_rules! parts {
     };
 }
 
-fn mutating(webhook: &MutatingWebhook) -> Parts<'_> {
+fn mutating(webhook: &MutatingWebhook) -> EntryParts<'_> {
     parts!(webhook)
 }
 
-fn validating(webhook: &ValidatingWebhook) -> Parts<'_> {
+fn validating(webhook: &ValidatingWebhook) -> EntryParts<'_> {
     parts!(webhook)
 }

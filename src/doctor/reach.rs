@@ -24,7 +24,7 @@ pub struct Reach {
 }
 
 /// A kind of request.
-struct Request {
+struct VitalRequest {
     group: &'static str,
     version: &'static str,
     resource: &'static str,
@@ -32,15 +32,15 @@ struct Request {
     scope: &'static str,
 }
 
-const POD: Request =
-    Request { group: "", version: "v1", resource: "pods", operations: &["CREATE"], scope: "Namespaced" };
+const POD: VitalRequest =
+    VitalRequest { group: "", version: "v1", resource: "pods", operations: &["CREATE"], scope: "Namespaced" };
 /// A node that cannot register or report takes no pods.
-const NODE: Request =
-    Request { group: "", version: "v1", resource: "nodes", operations: &["CREATE", "UPDATE"], scope: "Cluster" };
-const NODE_STATUS: Request =
-    Request { group: "", version: "v1", resource: "nodes/status", operations: &["UPDATE"], scope: "Cluster" };
+const NODE: VitalRequest =
+    VitalRequest { group: "", version: "v1", resource: "nodes", operations: &["CREATE", "UPDATE"], scope: "Cluster" };
+const NODE_STATUS: VitalRequest =
+    VitalRequest { group: "", version: "v1", resource: "nodes/status", operations: &["UPDATE"], scope: "Cluster" };
 /// The heartbeat of a node, and every election.
-const LEASE: Request = Request {
+const LEASE: VitalRequest = VitalRequest {
     group: "coordination.k8s.io",
     version: "v1",
     resource: "leases",
@@ -53,7 +53,7 @@ impl Reach {
     pub const NOTHING: Self = Self { pods: false, vital: Vec::new(), everything: false };
 
     pub fn of(entry: &ConfigurationEntry<'_>, facts: &Facts) -> Self {
-        let asked = |request: &Request| entry.rules.iter().any(|rule| matches(rule, request));
+        let asked = |request: &VitalRequest| entry.rules.iter().any(|rule| matches(rule, request));
         let everywhere = |namespace: &str| selects(entry.namespace_selector, &facts.namespace_labels(namespace));
         // An object without labels: a selector that it satisfies does not wait for anybody to opt in.
         let unlabelled = selects(entry.object_selector, &Labels::new());
@@ -94,7 +94,7 @@ fn selects(selector: Option<&meta::LabelSelector>, labels: &Labels) -> bool {
 }
 
 /// As `k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules` matches.
-fn matches(rule: &RuleWithOperations, request: &Request) -> bool {
+fn matches(rule: &RuleWithOperations, request: &VitalRequest) -> bool {
     let has =
         |list: &Option<Vec<String>>, wanted: &str| list.iter().flatten().any(|found| found == "*" || found == wanted);
     let scope = rule.scope.as_deref().unwrap_or("*");

@@ -140,7 +140,7 @@ impl ImageBackends {
 
     /// Asks the backend, unless it said before what still counts. Takes as long as it takes: who waits decides for how long.
     pub async fn ask(&self, images: &Images) -> Known {
-        let mut waiting = Waiting { backends: self, name: &images.backend.name, is_over: false };
+        let mut waiting = SentReview { backends: self, name: &images.backend.name, is_over: false };
         let known = self.answer(images).await;
         waiting.is_over = true;
         if let Known::Failed(why) = &known {
@@ -177,13 +177,13 @@ impl ImageBackends {
 }
 
 /// A question that was sent. Where it ends without an answer, the review that waited for it was out of time.
-struct Waiting<'b> {
+struct SentReview<'b> {
     backends: &'b ImageBackends,
     name: &'b str,
     is_over: bool,
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for SentReview<'_> {
     fn drop(&mut self) {
         if !self.is_over {
             self.backends.report(self.name, "no answer within the time-out of the review");

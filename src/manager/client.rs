@@ -242,11 +242,7 @@ impl Connection {
             namespaces: self.listening(&model.namespaces.last_seen)?,
             configuration: self.listening(&model.configuration.last_seen)?,
             revisions: self.listening(&model.revisions.last_seen)?,
-            quotas: self.listening(&LastSeen::default())?,
-            storage_classes: self.listening(&LastSeen::default())?,
-            nodes: self.listening(&LastSeen::default())?,
-            service_accounts: self.listening(&LastSeen::default())?,
-            secrets: self.listening(&LastSeen::default())?,
+            while_read: self.listening(&LastSeen::default())?,
             namespace: namespace.to_owned(),
             version: self.client()?,
         })

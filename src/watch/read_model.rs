@@ -226,17 +226,9 @@ pub struct Clients {
     pub configuration: Client,
     /// For revisions.
     pub revisions: Client,
-    /// For quotas, while they are read.
-    pub quotas: Client,
-    /// For storage classes, while they are read.
-    pub storage_classes: Client,
-    /// For nodes, while they are read.
-    pub nodes: Client,
-    /// For accounts of pods, while they are read.
-    pub service_accounts: Client,
-    /// For the Secret of reviewers of images, while it is read.
-    pub secrets: Client,
-    /// Our own namespace, in which that is.
+    /// For all that is watched only while an object reads it.
+    pub while_read: Client,
+    /// Our own namespace, in which the Secret of reviewers of images is.
     pub namespace: String,
     /// For its version. No one reads the age of this answer: it says nothing about a watch.
     pub version: Client,
@@ -262,11 +254,12 @@ pub async fn run(mut builder: SnapshotBuilder, model: ReadModel, clients: Client
     let revisions = lenient_events::<RevisionResource>(clients.revisions, Some(&clients.namespace), of_sets);
     let mut revisions = pin!(revisions);
 
-    let mut quotas = WatchWhileRead::<Quotas>::new(clients.quotas, &model.ungated);
-    let mut nodes = WatchWhileRead::<Nodes>::new(clients.nodes, &model.ungated);
-    let mut accounts = WatchWhileRead::<ServiceAccounts>::new(clients.service_accounts, &model.ungated);
-    let mut storage_classes = WatchWhileRead::<StorageClasses>::new(clients.storage_classes, &model.ungated);
-    let mut images = BackendWatch::new(clients.secrets, &clients.namespace, Arc::clone(&model.images), &model.ungated);
+    let mut quotas = WatchWhileRead::<Quotas>::new(clients.while_read.clone(), &model.ungated);
+    let mut nodes = WatchWhileRead::<Nodes>::new(clients.while_read.clone(), &model.ungated);
+    let mut accounts = WatchWhileRead::<ServiceAccounts>::new(clients.while_read.clone(), &model.ungated);
+    let mut storage_classes = WatchWhileRead::<StorageClasses>::new(clients.while_read.clone(), &model.ungated);
+    let mut images =
+        BackendWatch::new(clients.while_read, &clients.namespace, Arc::clone(&model.images), &model.ungated);
     let mut versions = pin!(versions(clients.version));
 
     let mut handler = EventHandler::of(&model);

@@ -157,7 +157,7 @@ where
                 }
                 Ok(told.outcome)
             }),
-            Err(error) => crate::cli::fail(&Failed { place, error }),
+            Err(error) => crate::cli::fail(&FailedAtPlace { place, error }),
         }
     })
 }
@@ -188,7 +188,7 @@ fn is_yes(answer: &str) -> bool {
 
 #[derive(Debug, thiserror::Error)]
 #[error("{error}; the API server is {place}")]
-struct Failed<E: std::error::Error> {
+struct FailedAtPlace<E: std::error::Error> {
     place: String,
     error: E,
 }

@@ -171,13 +171,13 @@ pub fn run(args: &RenderArgs, streams: &mut Streams<'_>) -> io::Result<CommandOu
 
 /// Objects that keep anything from being printed.
 #[derive(Debug, Clone, Copy, Default)]
-struct Failed {
+struct FailedObjects {
     refused: usize,
     with_errors: usize,
 }
 
 /// How many objects had which fate.
-fn numbers(all: &[Rendered], failed: Failed) -> Summary {
+fn numbers(all: &[Rendered], failed: FailedObjects) -> Summary {
     let count = |fate: Fate| all.iter().filter(|rendered| rendered.fate() == fate).count();
     Summary(vec![
         ("injected", count(Fate::Injected)),
@@ -196,7 +196,7 @@ fn render_files(
     args: &RenderArgs,
     stdin: &mut dyn Read,
     report: &mut CommandReport<'_>,
-) -> Option<(Vec<Rendered>, CommandOutcome, Failed)> {
+) -> Option<(Vec<Rendered>, CommandOutcome, FailedObjects)> {
     let mut model = OfflineModel::load(&args.model, report, stdin)?;
     if let Some(no_set) = &model.no_set {
         report.add(Diagnostic::bare(Level::Error, no_set.as_str()));
@@ -219,8 +219,8 @@ fn render_all(
     rules: RenderRules<'_>,
     model: &OfflineModel,
     report: &mut CommandReport<'_>,
-) -> (Vec<Rendered>, CommandOutcome, Failed) {
-    let (mut all, mut outcome, mut failed) = (Vec::new(), CommandOutcome::Fine, Failed::default());
+) -> (Vec<Rendered>, CommandOutcome, FailedObjects) {
+    let (mut all, mut outcome, mut failed) = (Vec::new(), CommandOutcome::Fine, FailedObjects::default());
     for manifest in manifests {
         match render(manifest, rules, model) {
             Ok(rendered) => {

@@ -61,18 +61,18 @@ struct Controller {
     metrics: Metrics,
     events: BackgroundEvents,
     clock: Clock,
-    limits: Arc<Mutex<Limits>>,
-    written: Arc<Mutex<Written>>,
+    limits: Arc<Mutex<WriteLimits>>,
+    written: Arc<Mutex<LastWrites>>,
 }
 
 /// The version of each `CronJob`, by uid, that the last write of this controller made.
 #[derive(Default)]
-struct Written(HashMap<String, String>);
+struct LastWrites(HashMap<String, String>);
 
 /// So many are remembered; of the others the API server is asked.
 const WRITTEN_MAX: usize = 100_000;
 
-impl Written {
+impl LastWrites {
     fn note(&mut self, cronjob: &CronJob) {
         let (Some(uid), Some(version)) = (cronjob.uid(), cronjob.resource_version()) else { return };
         if self.0.len() >= WRITTEN_MAX {
@@ -89,7 +89,7 @@ impl Written {
 }
 
 /// For every `CronJob` that this controller reconciles.
-struct Limits {
+struct WriteLimits {
     creates: Limit,
     status: Limit,
     events: Limit,
@@ -97,7 +97,8 @@ struct Limits {
 
 impl Controller {
     fn new(client: Client, metrics: Metrics, clock: Clock) -> Self {
-        let limits = Limits { creates: Limit::of_creates(), status: Limit::of_status(), events: Limit::of_events() };
+        let limits =
+            WriteLimits { creates: Limit::of_creates(), status: Limit::of_status(), events: Limit::of_events() };
         Self {
             events: BackgroundEvents::new(Events::new(client.clone(), NAME)),
             client,
@@ -108,12 +109,12 @@ impl Controller {
         }
     }
 
-    fn written(&self) -> MutexGuard<'_, Written> {
+    fn written(&self) -> MutexGuard<'_, LastWrites> {
         // As for the limits.
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn limits(&self) -> MutexGuard<'_, Limits> {
+    fn limits(&self) -> MutexGuard<'_, WriteLimits> {
         // Nothing in there is left half changed by a panic.
         self.limits.lock().unwrap_or_else(PoisonError::into_inner)
     }
