@@ -11,11 +11,12 @@ use engine::snapshot::builder::SnapshotBuilder;
 use futures::{Stream, StreamExt as _};
 use k8s_openapi::api::core::v1::Secret;
 use kube::runtime::watcher::{self, Event};
-use kube::{Api, Client, Resource as _, ResourceExt as _};
+use kube::{Client, Resource as _, ResourceExt as _};
 
 use crate::image_policy::ImageBackends;
 use crate::names::IMAGE_POLICY_SECRET;
-use crate::watch::follow::{Follower, WatchStep, events};
+use crate::watch::follow::{Follower, WatchStep};
+use crate::watch::lenient::decoded_events;
 use crate::watch::read_model::watch_config;
 use crate::watch::ungated::UngatedWatches;
 
@@ -26,7 +27,8 @@ type SecretEvent = Result<Event<Secret>, watcher::Error>;
 
 /// The watch of the Secret with the kubeconfigs.
 pub struct BackendWatch {
-    secrets: Api<Secret>,
+    client: Client,
+    namespace: String,
     watches: UngatedWatches,
     events: Option<Pin<Box<dyn Stream<Item = SecretEvent> + Send>>>,
     follower: Follower<String>,
@@ -37,8 +39,8 @@ pub struct BackendWatch {
 impl BackendWatch {
     /// A watch that is not there yet, of the Secret in our own namespace.
     pub fn new(client: Client, namespace: &str, backends: Arc<ImageBackends>, watches: &UngatedWatches) -> Self {
-        let (secrets, watches) = (Api::namespaced(client, namespace), watches.clone());
-        Self { secrets, watches, events: None, follower: Follower::default(), found: None, backends }
+        let (namespace, watches) = (namespace.to_owned(), watches.clone());
+        Self { client, namespace, watches, events: None, follower: Follower::default(), found: None, backends }
     }
 
     /// Begins to watch if a plugin reads it, and ends if none does any more.
@@ -46,7 +48,7 @@ impl BackendWatch {
         match (is_needed(builder), self.events.is_some()) {
             (true, false) => {
                 let of_one = watch_config().fields(&format!("metadata.name={IMAGE_POLICY_SECRET}"));
-                let events = events(self.secrets.clone(), of_one);
+                let events = decoded_events::<Secret>(self.client.clone(), Some(&self.namespace), of_one);
                 self.events = Some(Box::pin(self.watches.counting(Secret::plural(&()), events)));
             }
             (false, true) => {

@@ -22,6 +22,9 @@ use crate::watch::follow::events;
 use crate::watch::raw::Raw;
 use crate::watch::resource_of_kind;
 
+/// Objects in one page of a list that is there as text twice, of kinds whose objects may be as large as any.
+const PAGE: u32 = 20;
+
 /// Characters of a reason that are kept: some repeat a text of the object.
 const ERROR_MAX_CHARS: usize = 500;
 
@@ -53,19 +56,41 @@ pub fn lenient_events<K: Resource<DynamicType = ()>>(
     namespace: Option<&str>,
     config: watcher::Config,
 ) -> impl Stream<Item = Result<Event<Lenient<K>>, watcher::Error>> + Send + use<K> {
+    undecoded_events(api_of::<K>(client, namespace), config)
+        .map(|event| converted(event?, |object| Ok(Lenient::from(object))))
+}
+
+/// As [`lenient_events`], of a kind whose objects can always be read: one that cannot is an error of the watch, which goes on.
+pub fn decoded_events<K: Resource<DynamicType = ()> + DeserializeOwned>(
+    client: Client,
+    namespace: Option<&str>,
+    config: watcher::Config,
+) -> impl Stream<Item = Result<Event<K>, watcher::Error>> + Send + use<K> {
+    let decode = |object: Undecoded| {
+        serde_json::from_str(object.text.get())
+            .map_err(|error| watcher::Error::WatchFailed(kube::Error::SerdeError(error)))
+    };
+    undecoded_events(api_of::<K>(client, namespace), config.page_size(PAGE)).map(move |event| converted(event?, decode))
+}
+
+fn api_of<K: Resource<DynamicType = ()>>(client: Client, namespace: Option<&str>) -> Api<Undecoded> {
     let kind = ApiResource::erase::<K>(&());
-    let api = match namespace {
+    match namespace {
         Some(namespace) => Api::namespaced_with(client, namespace, &kind),
         None => Api::all_with(client, &kind),
-    };
-    undecoded_events(api, config).map(|event| {
-        event.map(|event| match event {
-            Event::Init => Event::Init,
-            Event::InitApply(object) => Event::InitApply(object.into()),
-            Event::InitDone => Event::InitDone,
-            Event::Apply(object) => Event::Apply(object.into()),
-            Event::Delete(object) => Event::Delete(object.into()),
-        })
+    }
+}
+
+fn converted<O>(
+    event: Event<Undecoded>,
+    convert: impl Fn(Undecoded) -> Result<O, watcher::Error>,
+) -> Result<Event<O>, watcher::Error> {
+    Ok(match event {
+        Event::Init => Event::Init,
+        Event::InitApply(object) => Event::InitApply(convert(object)?),
+        Event::InitDone => Event::InitDone,
+        Event::Apply(object) => Event::Apply(convert(object)?),
+        Event::Delete(object) => Event::Delete(convert(object)?),
     })
 }
 

@@ -22,7 +22,7 @@ use crate::image_policy::ImageBackends;
 use crate::watch::annotations::SomeAnnotations;
 use crate::watch::follow::events;
 use crate::watch::image_policy::BackendWatch;
-use crate::watch::lenient::lenient_events;
+use crate::watch::lenient::{decoded_events, lenient_events};
 pub use crate::watch::model::Model;
 use crate::watch::model::wait_for;
 use crate::watch::nodes::Nodes;
@@ -247,9 +247,8 @@ pub async fn run(mut builder: SnapshotBuilder, model: ReadModel, clients: Client
     let mut profiles =
         PolicyWatch::<PodSecurityProfileResource>::new(clients.security_profiles, &model.security_profiles);
     let mut namespaces = pin!(events(Api::<PartialNamespace>::all(clients.namespaces), watch_config()));
-    let maps = Api::<ConfigMap>::namespaced(clients.configuration, &clients.namespace);
     let of_one = watch_config().fields(&format!("metadata.name={CONFIG_MAP}"));
-    let mut maps = pin!(events(maps, of_one));
+    let mut maps = pin!(decoded_events::<ConfigMap>(clients.configuration, Some(&clients.namespace), of_one));
     let of_sets = watch_config().labels(SET_LABEL);
     let revisions = lenient_events::<RevisionResource>(clients.revisions, Some(&clients.namespace), of_sets);
     let mut revisions = pin!(revisions);

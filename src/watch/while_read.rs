@@ -11,10 +11,11 @@ use engine::snapshot::builder::SnapshotBuilder;
 use engine::snapshot::collection::CollectionChange;
 use futures::{Stream, StreamExt as _};
 use kube::runtime::watcher::{self, Event};
-use kube::{Api, Client, Resource};
+use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 
-use crate::watch::follow::{Follower, WatchStep, events};
+use crate::watch::follow::{Follower, WatchStep};
+use crate::watch::lenient::decoded_events;
 use crate::watch::read_model::watch_config;
 use crate::watch::ungated::UngatedWatches;
 
@@ -85,7 +86,7 @@ impl<R: WhileRead> WatchWhileRead<R> {
     pub fn follow_need(&mut self, builder: &mut SnapshotBuilder) {
         match (is_needed::<R>(builder), self.events.is_some()) {
             (true, false) => {
-                let events = events(Api::all_with(self.client.clone(), &()), watch_config());
+                let events = decoded_events(self.client.clone(), None, watch_config());
                 self.events = Some(Box::pin(self.watches.counting(R::Object::plural(&()), events)));
             }
             (false, true) => {

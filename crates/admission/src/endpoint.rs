@@ -60,8 +60,12 @@ mod tests;
 /// }
 /// ```
 pub trait Mutating<W>: Send + Sync + 'static {
-    /// What `object` and `oldObject` are decoded into, in the pass that reads the review.
+    /// What `object` and `oldObject` are decoded into.
     type Object<'a>: Deserialize<'a>;
+
+    /// Whether objects are decoded in the pass that reads the review: faster, with ten times the code. See
+    /// [`Review::parse_in_two_passes`].
+    const IN_ONE_PASS: bool = false;
 
     /// Decides on a request.
     ///
@@ -122,9 +126,11 @@ pub trait Validating<W>: Send + Sync + 'static {
     /// What `object` and `oldObject` are decoded into.
     type Object<'a>: Deserialize<'a>;
 
-    /// The most that is decoded of an object; one that is larger is refused. `None` where the type itself bounds what is built, and
-    /// the object is decoded in the pass that reads the review.
+    /// The most that is decoded of an object; one that is larger is refused. `None` where the type itself bounds what is built.
     const LIMIT: Option<ObjectLimit> = Some(ObjectLimit::STORABLE);
+
+    /// Whether objects without a limit are decoded in the pass that reads the review, as in [`Mutating::IN_ONE_PASS`].
+    const IN_ONE_PASS: bool = false;
 
     /// Checks a new object.
     fn create<'a>(

@@ -1,6 +1,5 @@
 //! The outcome of a request: the reply, and what to log about it.
 
-use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use crate::bounded::beginning;
@@ -123,8 +122,7 @@ impl Answer {
         let message = error.to_string();
         let reason = if matches!(error, ParseError::TooLarge { .. }) { Reason::TOO_LARGE } else { Reason::UNDECODABLE };
         let reply = error.into_reply()?;
-        let summary =
-            Review::<IgnoredAny>::parse(body).map_or_else(|_| Summary::default(), |r| Summary::of(&r.request));
+        let summary = Review::<&RawValue>::parse(body).map_or_else(|_| Summary::default(), |r| Summary::of(&r.request));
         Ok(Self { body: reply, decision: Decision::Denied, reason, message, counts: Vec::new(), summary })
     }
 }

@@ -79,7 +79,7 @@ impl<W, M: Mutating<W>> Endpoint<W> for MutatingEndpoint<M> {
         answers: &'a Answers,
         deadline: Deadline<'a>,
     ) -> Result<Answer, Unserved> {
-        let review = Review::<M::Object<'a>>::parse(body);
+        let review = if M::IN_ONE_PASS { Review::parse(body) } else { Review::parse_in_two_passes(body) };
         decided((&self.0, None), body, review, (answers, deadline), |review| self.1.mutate(&review.request, snapshot))
     }
 }
@@ -142,7 +142,8 @@ impl<W, V: Validating<W>> Endpoint<W> for ValidatingEndpoint<V> {
     ) -> Result<Answer, Unserved> {
         let review = match V::LIMIT {
             Some(limit) => Review::<V::Object<'a>>::parse_within(body, limit),
-            None => Review::parse(body),
+            None if V::IN_ONE_PASS => Review::parse(body),
+            None => Review::parse_in_two_passes(body),
         };
         let is_decodable =
             |object: &'a RawValue| V::LIMIT.is_none_or(|limit| is_within::<V::Object<'a>>(object, limit));

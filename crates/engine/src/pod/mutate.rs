@@ -32,6 +32,8 @@ pub struct PodMutation {
 impl Mutating<Snapshot> for PodMutation {
     type Object<'a> = Decoded<PodView<'a>>;
 
+    const IN_ONE_PASS: bool = true;
+
     fn mutate<'a>(
         &self,
         request: &Request<'a, Decoded<PodView<'a>>>,

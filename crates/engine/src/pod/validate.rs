@@ -30,6 +30,7 @@ impl Validating<Snapshot> for PodValidation {
 
     /// The view of a pod bounds what is built of it: `pod::limits`.
     const LIMIT: Option<ObjectLimit> = None;
+    const IN_ONE_PASS: bool = true;
 
     fn validate<'a>(
         &self,

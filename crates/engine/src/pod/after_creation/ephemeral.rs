@@ -24,7 +24,7 @@ impl Update<'_, '_> {
         containers: &Containers<'_>,
     ) -> Result<Result<Vec<String>, Exceeded>, Unserved> {
         // Read apart: no other decision reads ephemeral containers.
-        let Ok(review) = Review::<Decoded<WithEphemeral<'_>>>::parse(self.request.body.as_bytes()) else {
+        let Ok(review) = Review::<Decoded<WithEphemeral<'_>>>::parse_in_two_passes(self.request.body.as_bytes()) else {
             return Ok(Ok(vec!["the ephemeral containers of the pod cannot be read".to_owned()]));
         };
         let new = match review.request.object.as_ref().map(Decoded::whole).transpose() {
