@@ -104,11 +104,11 @@ fn every_kind_that_is_watched_has_a_row() {
 
 /// A cluster may have thousands of sets, and every replica keeps all of them.
 #[test]
-fn a_set_of_one_container_takes_at_most_5_kib() {
+fn a_set_of_one_container_takes_at_most_3_kib() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let kind = KINDS.iter().find(|kind| kind.name == "SidecarSet").unwrap();
     let kept = cost(kind, &kind.ordinary()).kept;
-    assert!(kept <= 5 * 1024, "{kept} bytes");
+    assert!(kept <= 3 * 1024, "{kept} bytes");
 }
 
 fn cost(kind: &Kind, object: &Object) -> Cost {
