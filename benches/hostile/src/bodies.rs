@@ -5,8 +5,6 @@ use std::fmt::Write as _;
 use engine::pod::limits;
 use engine::sidecarset::injection::INJECTED_ANNOTATION;
 
-use crate::further;
-
 /// What is asked, and of which world.
 pub struct Body {
     /// Where it is posted.
