@@ -36,8 +36,8 @@ pub fn harmless(hostile: &Body) -> Body {
     Body { plugins: hostile.plugins, policies: hostile.policies, ..with(variables) }
 }
 
-/// One container with all the variables. Where something is decided on each container, whatever the pod, several: so are pods that nobody
-/// made to cost.
+/// One container with all the variables. Where something is decided on each container, whatever the pod, several, as in pods that are not
+/// hostile.
 fn containers(image: &str, variables: usize, several: bool) -> String {
     let count = if several { (variables / VARIABLES).clamp(1, CONTAINERS) } else { 1 };
     let env = env(variables / count);

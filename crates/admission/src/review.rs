@@ -21,7 +21,7 @@ pub use error::ParseError;
 use error::blame;
 pub(crate) use error::{NAME_MAX_BYTES, found, unreadable, utf8, without_position};
 pub use groups::Groups;
-pub use text::{Text, null_as_default};
+pub use text::{EMPTY, Text, null_as_default};
 
 /// The two wire versions of the review; a reply repeats the one that asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

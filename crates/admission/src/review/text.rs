@@ -6,9 +6,19 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{self, Deserializer, Visitor};
 
+/// A text without characters, at an address that is mapped. An empty `String` and `""` have none. With glibc on processors with AVX-512,
+/// comparing no bytes at an address that is not mapped takes half a microsecond, a hundred times as long as at another one.
+pub const EMPTY: &str = " ".split_at(0).0;
+
 /// A string that borrows from the body unless it holds escapes. `null` reads as empty.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Text<'a>(pub Cow<'a, str>);
+
+impl Default for Text<'_> {
+    fn default() -> Self {
+        Self(Cow::Borrowed(EMPTY))
+    }
+}
 
 impl Text<'_> {
     /// The string without escapes.
@@ -74,4 +84,15 @@ where
     T: Deserialize<'de> + Default,
 {
     Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_that_is_not_there_is_at_an_address_that_is_mapped() {
+        assert!(Text::default().as_str().as_ptr().addr() > 4096);
+        assert_eq!(Text::default(), Text(Cow::Borrowed("")));
+    }
 }

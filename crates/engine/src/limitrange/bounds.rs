@@ -71,6 +71,11 @@ impl<'r> Strictest<'r> {
         }
     }
 
+    /// Whether the resource has a bound.
+    pub fn is_about(&self, resource: &str) -> bool {
+        [&self.min, &self.max, &self.ratio].into_iter().any(|bounds| bounds.contains_key(resource))
+    }
+
     /// Judges what a container, a pod or a claim asks for. Of claims only requests count.
     pub fn check(&self, type_: LimitType, usage: &Usage, faults: &mut RangeFaults<'r>) {
         type Check = fn(&Quantity, Option<&Quantity>, Option<&Quantity>) -> Option<Lack>;

@@ -44,6 +44,8 @@ pub struct Filled<'r> {
     /// Names of the ranges that it comes from.
     pub by: BTreeSet<&'r str>,
     texts: String,
+    // Of one change after the other.
+    json: String,
 }
 
 /// With what is filled in, the pod is larger than any that is stored.
@@ -131,10 +133,14 @@ impl<'r> Defaults<'r> {
         filled: &mut Filled<'r>,
     ) -> Result<Result<(), TooLarge>, Unserved> {
         let containers = pod.spec.as_ref().map(|spec| spec.list(list)).unwrap_or_default();
+        let mut pointer = String::new();
         for (index, container) in containers.iter().enumerate().filter(|(_, container)| chosen(container)) {
             deadline.check()?;
             work::done(self.limits.len() + self.requests.len());
-            self.fill_container(&format!("/spec/{}/{index}/resources", list.field()), container, what, filled);
+            pointer.clear();
+            // Writing to a String cannot fail.
+            let _ = write!(pointer, "/spec/{}/{index}/resources", list.field());
+            self.fill_container(&mut pointer, container, what, filled);
             if filled.patch.len() + filled.texts.len() > MAX_GROWTH {
                 return Ok(Err(TooLarge));
             }
@@ -144,39 +150,57 @@ impl<'r> Defaults<'r> {
 
     /// `mergeContainerResources`. A request that is open while the limit is not becomes the limit: the API server has not filled that in
     /// yet for containers that were just added.
-    fn fill_container(&self, pointer: &str, container: &Container<'_>, what: &str, filled: &mut Filled<'r>) {
+    fn fill_container(&self, pointer: &mut String, container: &Container<'_>, what: &str, filled: &mut Filled<'r>) {
         let resources = container.resources.as_ref();
         let own = [resources.and_then(|all| all.requests), resources.and_then(|all| all.limits)];
-        let [own_requests, own_limits] = own.map(names);
+        let [own_requests, own_limits] = own.map(|list| self.named(list));
         let requests = missing(&self.requests, |name| own_requests.contains(name) || own_limits.contains(name));
         let limits = missing(&self.limits, |name| own_limits.contains(name));
         let fields = [("requests", own[0], &requests), ("limits", own[1], &limits)];
+        let json = &mut filled.json;
         if resources.is_some() {
+            let end = pointer.len();
             for (field, own, missing) in fields.iter().filter(|(_, _, missing)| !missing.is_empty()) {
-                let mut json = String::new();
-                merged(&mut json, *own, missing);
-                filled.patch.add(&format!("{pointer}/{field}"), &json);
+                json.clear();
+                merged(json, *own, missing);
+                pointer.push('/');
+                pointer.push_str(field);
+                filled.patch.add(pointer, json);
+                pointer.truncate(end);
             }
         } else if !requests.is_empty() || !limits.is_empty() {
-            let mut json = String::new();
-            let mut object = ObjectWriter::begin(&mut json);
+            json.clear();
+            let mut object = ObjectWriter::begin(json);
             for (field, _, missing) in fields.iter().filter(|(_, _, missing)| !missing.is_empty()) {
                 merged(object.value_of(field), None, missing);
             }
             object.end();
-            filled.patch.add(pointer, &json);
+            filled.patch.add(pointer, json);
         }
         for (word, set) in [("request", &requests), ("limit", &limits)] {
             if set.is_empty() {
                 continue;
             }
             filled.by.extend(set.iter().map(|(_, _, by)| *by));
-            let names: Vec<&str> = set.iter().map(|(name, ..)| *name).collect();
-            let separator = if filled.texts.is_empty() { "" } else { "; " };
-            // Writing to a String cannot fail.
-            let _ =
-                write!(filled.texts, "{separator}{} {word} for {what} {}", names.join(", "), container.name.as_str());
+            let mut separator = if filled.texts.is_empty() { "" } else { "; " };
+            for (name, ..) in set {
+                filled.texts.extend([separator, name]);
+                separator = ", ";
+            }
+            filled.texts.extend([" ", word, " for ", what, " ", container.name.as_str()]);
         }
+    }
+
+    /// The resources that a list names, of those that are filled in.
+    fn named(&self, list: Option<&RawValue>) -> BTreeSet<&'r str> {
+        let mut named = BTreeSet::new();
+        if let Some(list) = list {
+            members(list, |key, _| {
+                let known = [&self.requests, &self.limits].into_iter().find_map(|all| all.get_key_value(key.name()));
+                named.extend(known.map(|(name, _)| *name));
+            });
+        }
+        named
     }
 }
 
@@ -188,17 +212,6 @@ pub fn is_sidecar(container: &Container<'_>) -> bool {
 fn missing<'r>(firsts: &Firsts<'r>, is_there: impl Fn(&str) -> bool) -> Vec<(&'r str, &'r Quantity, &'r str)> {
     let missing = firsts.iter().filter(|(name, _)| !is_there(name));
     missing.map(|(name, (amount, by))| (*name, *amount, *by)).collect()
-}
-
-/// The resources that a list names.
-fn names(list: Option<&RawValue>) -> BTreeSet<String> {
-    let mut names = BTreeSet::new();
-    if let Some(list) = list {
-        members(list, |key, _| {
-            names.insert(key.name().to_owned());
-        });
-    }
-    names
 }
 
 /// A list with more in it.

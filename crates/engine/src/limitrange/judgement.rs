@@ -28,6 +28,11 @@ impl<'r> Judgement<'r> {
         judgement
     }
 
+    /// Whether a range says something about the resource.
+    pub fn is_about(&self, resource: &str) -> bool {
+        self.types.values().any(|bounds| bounds.is_about(resource))
+    }
+
     /// Judges a pod by what its containers ask for, and by what it asks for as a whole.
     ///
     /// # Errors

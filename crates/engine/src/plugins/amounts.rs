@@ -1,5 +1,6 @@
 //! Amounts of resources, and what the containers of a pod ask for together.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
 use admission::format::Quantity;
@@ -29,10 +30,10 @@ pub fn amounts_of(list: Option<&RawValue>, mut is_wanted: impl FnMut(&str) -> bo
 }
 
 /// Adds an amount.
-pub fn add(sum: &mut Amounts, name: String, amount: &Quantity) {
-    match sum.get_mut(&name) {
+pub fn add(sum: &mut Amounts, name: &str, amount: &Quantity) {
+    match sum.get_mut(name) {
         Some(known) => known.add(amount),
-        None => drop(sum.insert(name, amount.clone())),
+        None => drop(sum.insert(name.to_owned(), amount.clone())),
     }
 }
 
@@ -40,35 +41,38 @@ pub fn add(sum: &mut Amounts, name: String, amount: &Quantity) {
 /// whether it is a sidecar.
 ///
 /// An init container runs beside the sidecars before it. What those ask for that it does not is part of the sum in any case.
-pub fn sum(
-    containers: impl Iterator<Item = Amounts>,
-    init_containers: impl Iterator<Item = (bool, Amounts)>,
+pub fn sum<A: Borrow<Amounts>>(
+    containers: impl Iterator<Item = A>,
+    init_containers: impl Iterator<Item = (bool, A)>,
 ) -> Amounts {
     let (mut sum, mut sidecars, mut init) = (Amounts::new(), Amounts::new(), Amounts::new());
-    for (name, amount) in containers.flatten() {
-        add(&mut sum, name, &amount);
+    for asked in containers {
+        for (name, amount) in asked.borrow() {
+            add(&mut sum, name, amount);
+        }
     }
     for (is_sidecar, asked) in init_containers {
-        for (name, mut amount) in asked {
+        for (name, amount) in asked.borrow() {
             if is_sidecar {
-                add(&mut sidecars, name.clone(), &amount);
-                add(&mut sum, name, &amount);
+                add(&mut sidecars, name, amount);
+                add(&mut sum, name, amount);
             } else {
-                sidecars.get(&name).into_iter().for_each(|sidecars| amount.add(sidecars));
+                let mut amount = amount.clone();
+                sidecars.get(name).into_iter().for_each(|sidecars| amount.add(sidecars));
                 raise(&mut init, name, amount);
             }
         }
     }
     for (name, amount) in init {
-        raise(&mut sum, name, amount);
+        raise(&mut sum, &name, amount);
     }
     sum
 }
 
-fn raise(most: &mut Amounts, name: String, amount: Quantity) {
-    match most.get_mut(&name) {
+fn raise(most: &mut Amounts, name: &str, amount: Quantity) {
+    match most.get_mut(name) {
         Some(known) if *known >= amount => {}
         Some(known) => *known = amount,
-        None => drop(most.insert(name, amount)),
+        None => drop(most.insert(name.to_owned(), amount)),
     }
 }

@@ -75,5 +75,5 @@ impl Validating<Snapshot> for ClaimValidation {
 }
 
 fn of_claim(claim: &PodFacts<'_>) -> Usage {
-    usage(claim.spec.as_ref().and_then(|spec| spec.resources.as_ref()))
+    usage(claim.spec.as_ref().and_then(|spec| spec.resources.as_ref()), |_| true)
 }

@@ -13,7 +13,7 @@ use crate::limitrange::compiled::CompiledRange;
 use crate::limitrange::defaults::{Defaults, is_sidecar};
 use crate::limitrange::judgement::Judgement;
 use crate::outcome::{refuse_after_all, refused, says_little, set_reason, take_patch};
-use crate::plugins::amounts::{Amounts, amounts, sum};
+use crate::plugins::amounts::{Amounts, amounts_of, sum};
 use crate::plugins::change::List;
 use crate::plugins::endpoints::pods::{creates, facts, patched};
 use crate::plugins::forbidden;
@@ -114,21 +114,24 @@ pub fn judge<O>(
     findings: &mut Findings,
 ) -> Result<(), Unserved> {
     let Some(spec) = &pod.spec else { return Ok(()) };
+    let judgement = Judgement::of(ranges);
+    // A container may name hundreds of resources.
+    let usage = |resources| usage(resources, |name| judgement.is_about(name));
     let lists = [List::Containers, List::Init].into_iter().flat_map(|list| spec.list(list));
     let containers: Vec<Usage> = lists.map(|container| usage(container.resources.as_ref())).collect();
     let whole = whole(spec, &containers, &usage(spec.resources.as_ref()));
-    if let Some(refusal) = Judgement::of(ranges).of_pod(&containers, &whole, request.deadline)? {
+    if let Some(refusal) = judgement.of_pod(&containers, &whole, request.deadline)? {
         let message = forbidden("pods", pod.metadata.said_name(&request.name), &refusal.text);
         refuse(refusal.by, message, request, findings);
     }
     Ok(())
 }
 
-/// What is asked for.
-pub fn usage(resources: Option<&Resources<'_>>) -> Usage {
+/// What is asked for, of the resources that are wanted.
+pub fn usage(resources: Option<&Resources<'_>>, is_wanted: impl Fn(&str) -> bool) -> Usage {
     Usage {
-        requests: amounts(resources.and_then(|all| all.requests)),
-        limits: amounts(resources.and_then(|all| all.limits)),
+        requests: amounts_of(resources.and_then(|all| all.requests), &is_wanted),
+        limits: amounts_of(resources.and_then(|all| all.limits), &is_wanted),
     }
 }
 
@@ -145,10 +148,7 @@ fn whole(spec: &Spec<'_>, containers: &[Usage], of_pod: &Usage) -> Usage {
     let (own, init) = containers.split_at_checked(spec.list(List::Containers).len()).unwrap_or_default();
     let together = |part: fn(&Usage) -> &Amounts| {
         let init = spec.list(List::Init).iter().map(is_sidecar).zip(init);
-        let mut all = sum(
-            own.iter().map(|usage| part(usage).clone()),
-            init.map(|(is_sidecar, usage)| (is_sidecar, part(usage).clone())),
-        );
+        let mut all = sum(own.iter().map(part), init.map(|(is_sidecar, usage)| (is_sidecar, part(usage))));
         let of_pod = part(of_pod).iter().filter(|(name, _)| ["cpu", "memory"].contains(&name.as_str()));
         all.extend(of_pod.map(|(name, amount)| (name.clone(), amount.clone())));
         all

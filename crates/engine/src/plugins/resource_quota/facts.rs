@@ -203,7 +203,7 @@ impl QuotaFacts<'_> {
             if let Some(limit) = limits.get_mut(&name).filter(|limit| !limit.is_zero()) {
                 limit.add(&amount);
             }
-            add(&mut requests, name, &amount);
+            add(&mut requests, &name, &amount);
         }
         for (name, amount) in requests {
             match name.as_str() {

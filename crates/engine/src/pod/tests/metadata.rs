@@ -168,7 +168,26 @@ fn empty_directories_of_sets_join_those_that_may_be_lost() {
     }
 }
 
-/// The record names containers that other sets bring, so that the set counts as carried in the second round.
+/// The record names containers that other sets bring, and the set counts as carried in the second round no more than in the first.
+#[test]
+fn a_set_is_not_carried_by_a_container_of_another_that_its_older_record_names() {
+    let of = |name: &str| json!([{"name": name, "image": "side:1"}]);
+    let spec = json!({
+        "containers": of("side"), "volumes": [{"name": "scratch"}], "clashPolicy": "Skip",
+        "patchPodMetadata": [{"patchPolicy": "MergePatchJson", "annotations": {"biz": r#"{"a":1}"#}}],
+    });
+    for other in ["0", "b"] {
+        let cluster = Cluster::from_objects(&[set("a", spec.clone()), set(other, json!({"containers": of("other")}))]);
+        let record = json!({"a": {"hash": "v1:0123456789abcdef", "containers": ["other"]}}).to_string();
+        let mut pod = annotated(json!({SAFE: "mine", "biz": "{", "outrider.dev/injected": record}));
+        pod["spec"]["volumes"] = json!([{"name": "scratch", "emptyDir": {}}]);
+        let first = cluster.mutate(&pod);
+        assert_eq!(first.reason, reasons::INJECTED, "{other}");
+        assert_eq!(cluster.mutate(&first.pod).patch, None, "{other}");
+    }
+}
+
+/// The same, where the volume is another one.
 #[test]
 fn a_volume_of_the_pod_that_is_no_empty_directory_does_not_join_them() {
     let side = json!({"name": "side", "image": "side:1", "volumeMounts": [{"name": "scratch", "mountPath": "/s"}]});

@@ -34,7 +34,7 @@ use self::annotations::Annotations;
 use self::fit::Sources;
 use self::lacking::Repair;
 use self::ours::Ours;
-use self::presence::Presence;
+use self::presence::{PiecesByName, Presence};
 use self::theirs::Theirs;
 use crate::pod::view::{Container, PodView};
 use crate::reasons;
@@ -160,6 +160,7 @@ pub struct Injection<'p, 's> {
     // Bytes of the record with the new entries.
     record_bytes: usize,
     volume_owners: OnceCell<BTreeMap<&'s str, Vec<&'s str>>>,
+    pieces: OnceCell<PiecesByName<'s>>,
     // Sets that the pod goes without.
     absent: BTreeSet<&'s str>,
 }
@@ -186,6 +187,7 @@ impl<'p, 's> Injection<'p, 's> {
             annotations: Annotations::default(),
             new_entries: BTreeMap::new(),
             volume_owners: OnceCell::new(),
+            pieces: OnceCell::new(),
             absent,
         }
     }
@@ -205,9 +207,11 @@ impl<'p, 's> Injection<'p, 's> {
         self.ours.spoils_guaranteed |= quality.is_some();
         self.ours.add(set, &missing, &self.pod.spec);
         if let Some(entry) = self.new_entry(set, &missing) {
-            self.record_bytes -= self.bytes_of_record(&set.name);
             self.record_bytes += Carried::entry_bytes(&set.name, &entry);
-            self.new_entries.insert(&set.name, entry);
+            self.record_bytes -= match self.new_entries.insert(&set.name, entry) {
+                Some(before) => Carried::entry_bytes(&set.name, &before),
+                None => self.carried.bytes_of(&set.name),
+            };
         }
         match missing.outdated() {
             Some(differing) => self.added.warnings.push(outdated_warning(set, differing)),

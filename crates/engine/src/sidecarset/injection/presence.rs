@@ -1,6 +1,6 @@
 //! What of a set is in the pod already, and in which form.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use admission::Reason;
 
@@ -55,6 +55,9 @@ pub(crate) struct Recorded<'p> {
     /// In what it is not what the set injects now, in words; nothing where only other parts of the set are others.
     pub(crate) differing: Option<String>,
 }
+
+/// Containers that sets inject, by name: the list, the set and its piece.
+pub(super) type PiecesByName<'s> = BTreeMap<&'s str, Vec<(List, &'s CompiledSet, &'s Piece)>>;
 
 /// The names of a set's containers.
 struct ContainerNames<'s> {
@@ -279,12 +282,35 @@ impl<'p, 's> Injection<'p, 's> {
         judged.find(differs).map(|volume| format!("volume {:?} has another source", volume.name))
     }
 
+    /// Whether the container is what another set injects that selects the pod: that set's, whatever the record of this one says.
+    fn is_of_another(&self, set: &CompiledSet, list: List, container: &Container<'_>) -> bool {
+        let of_name = self.pieces().get(container.name.as_str()).into_iter().flatten();
+        let mut others = of_name.filter(|(of_list, other, _)| *of_list == list && other.name != set.name);
+        others.any(|(_, other, piece)| self.difference(other, piece, container).is_none())
+    }
+
+    /// What sets inject that select the pod, unless it goes without them.
+    fn pieces(&self) -> &PiecesByName<'s> {
+        self.pieces.get_or_init(|| {
+            let mut by_name = PiecesByName::new();
+            for set in self.theirs.selecting.iter().filter(|set| !self.absent.contains(set.name.as_str())) {
+                for list in [List::InitContainers, List::Containers] {
+                    for piece in set.pieces_of(list).iter() {
+                        by_name.entry(&piece.name).or_default().push((list, *set, piece));
+                    }
+                }
+            }
+            by_name
+        })
+    }
+
     /// Containers of the pod that the record of the set lists.
     pub(super) fn recorded_in_pod<'a>(
         &'a self,
         set: &'a CompiledSet,
     ) -> impl Iterator<Item = (List, usize, &'p Container<'p>)> + 'a {
         let listed = self.carried.containers(&set.name);
-        listed.filter_map(|(list, name)| self.find(name).filter(|(found_in, _, _)| *found_in == list))
+        let found = listed.filter_map(|(list, name)| self.find(name).filter(|(found_in, _, _)| *found_in == list));
+        found.filter(|(list, _, container)| !self.is_of_another(set, *list, container))
     }
 }

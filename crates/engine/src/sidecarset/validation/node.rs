@@ -4,6 +4,7 @@
 //! absent for every check but [`Node::require_text`]: the schema walk has already named it.
 
 use admission::field::{Error, ErrorList, Path};
+use admission::review::EMPTY;
 use serde_json::Value;
 
 const NULL: &Value = &Value::Null;
@@ -52,7 +53,7 @@ impl<'a> Node<'a> {
 
     /// The string at field `name`, empty when it is missing or none.
     pub fn text(&self, name: &'static str) -> &'a str {
-        self.value.get(name).and_then(Value::as_str).unwrap_or_default()
+        self.value.get(name).and_then(Value::as_str).unwrap_or(EMPTY)
     }
 
     /// The number at field `name`.
