@@ -59,6 +59,7 @@ const MEANT: &[(&str, &str)] = &[
         "collector.spec.selector: the type reads any fields",
         "its length is checked before it is decoded as a LabelSelector",
     ),
+    ("collector.status.ips: the type reads any fields", "it stays text until a status is written"),
     ("cronjob.spec.jobTemplate: the type takes true", "validation refuses it in the API server's words"),
     (
         "projectconfig.status: the type does not read it",

@@ -143,7 +143,7 @@ fn only_pods_that_a_set_can_match_are_asked_about() {
         found[0].lines().count() == 3 && found[1].lines().count() == 1 && !found[0].contains("'web'")
     });
 
-    nobody_answers(&cluster, outrider);
+    no_replica_answers(&cluster, outrider);
     // Without the flag the condition is lifted, and sets lose theirs.
     let outrider = Outrider::start(&cluster, &account, &["--certificates=self"]);
     eventually("everything is asked about", || expressions(&cluster) == [Value::Null, Value::Null]);
@@ -151,7 +151,7 @@ fn only_pods_that_a_set_can_match_are_asked_about() {
     outrider.end();
 }
 
-fn nobody_answers(cluster: &Cluster, outrider: Outrider) {
+fn no_replica_answers(cluster: &Cluster, outrider: Outrider) {
     outrider.end();
     let refused = create(cluster, "default", r#"{"app":"new"}"#);
     assert!(refused.stderr.contains("failed calling webhook \"pod.outrider.dev\""), "{}", refused.stderr);
@@ -184,7 +184,7 @@ fn called_when(expression: &str) -> String {
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": {"name": "longest"},
         "webhooks": [{
             "name": "longest.outrider.dev", "admissionReviewVersions": ["v1"], "sideEffects": "None", "failurePolicy": "Fail",
-            // Nobody answers: a pod that the condition is true for is refused.
+            // No replica answers: a pod that the condition is true for is refused.
             "clientConfig": {"url": "https://127.0.0.1:1/"},
             "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}],
             "matchConditions": [{"name": "outrider.dev/narrow", "expression": expression}],

@@ -23,7 +23,10 @@ pub struct PluginIndex {
 impl PluginIndex {
     /// Those of these that are not off.
     pub fn build(plugins: impl IntoIterator<Item = Arc<CompiledPlugin>>) -> Self {
-        let mut all: Vec<_> = plugins.into_iter().filter(|plugin| plugin.mode != Mode::Off).collect();
+        Self::of(plugins.into_iter().filter(|plugin| plugin.mode != Mode::Off).collect())
+    }
+
+    fn of(mut all: Vec<Arc<CompiledPlugin>>) -> Self {
         all.sort_by(|one, other| (one.plugin, &one.name).cmp(&(other.plugin, &other.name)));
         let mut index = Self::default();
         for (position, plugin) in all.iter().enumerate() {

@@ -74,6 +74,10 @@ struct LabelCondition<'s> {
 impl SetIndex {
     /// Builds the index. Of two sets with the same name the later one counts.
     pub fn build(sets: impl IntoIterator<Item = Arc<CompiledSet>>) -> Self {
+        Self::of(sets.into_iter().collect())
+    }
+
+    fn of(sets: Vec<Arc<CompiledSet>>) -> Self {
         let by_name: BTreeMap<String, Arc<CompiledSet>> = sets.into_iter().map(|set| (set.name.clone(), set)).collect();
         let mut sets: Vec<Arc<CompiledSet>> = by_name.into_values().collect();
         sets.sort_by(|a, b| (a.order, &a.name).cmp(&(b.order, &b.name)));

@@ -37,7 +37,10 @@ impl<T> Default for ByName<T> {
 impl<T: Scoped> ByName<T> {
     /// These, in the order of their names.
     pub fn build(objects: impl IntoIterator<Item = Arc<T>>) -> Self {
-        let mut all: Vec<_> = objects.into_iter().collect();
+        Self::of(objects.into_iter().collect())
+    }
+
+    fn of(mut all: Vec<Arc<T>>) -> Self {
         all.sort_by(|one, other| one.name().cmp(other.name()));
         Self { all }
     }
