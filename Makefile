@@ -147,9 +147,12 @@ IMAGE_LIMIT := 20000000
 # x86-64 alone, which folds equal functions into one and packs the addresses that are to be relocated.
 LINK_SMALL := -C link-arg=-Wl,--icf=all -C link-arg=-Wl,-O2 -C link-arg=-Wl,-z,pack-relative-relocs
 
+# With frame pointers the tables for unwinding need not describe each push: half a megabyte less, and stacks for profilers.
+FRAME_POINTERS := RUSTFLAGS="$$RUSTFLAGS -C force-frame-pointers=yes"
+
 .PHONY: static
 static: ## Build the static binary of the image; TARGET=triple for another platform.
-	$(CARGO) rustc --locked -p outrider --bin outrider --profile $(IMAGE_PROFILE) $(if $(TARGET),--target $(TARGET)) -- \
+	$(if $(filter release,$(IMAGE_PROFILE)),$(FRAME_POINTERS)) $(CARGO) rustc --locked -p outrider --bin outrider --profile $(IMAGE_PROFILE) $(if $(TARGET),--target $(TARGET)) -- \
 	  -C target-feature=+crt-static -C strip=symbols -C llvm-args=-inline-threshold=5 $(if $(filter-out x86_64-%,$(TARGET)),,$(LINK_SMALL))
 
 .PHONY: docker-build

@@ -64,7 +64,7 @@ pub trait Mutating<W>: Send + Sync + 'static {
     type Object<'a>: Deserialize<'a>;
 
     /// Whether objects are decoded in the pass that reads the review: faster, with ten times the code. See
-    /// [`Review::parse_in_two_passes`].
+    /// [`Review::parse_in_two_passes`](crate::Review::parse_in_two_passes).
     const IN_ONE_PASS: bool = false;
 
     /// Decides on a request.
