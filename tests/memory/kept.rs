@@ -95,7 +95,7 @@ pub const KINDS: &[Kind] = &[
         keep: sets,
         object: set,
         full: full_sets,
-        allowed: 512 * 1024,
+        allowed: 8 * 1024 * 1024,
         at_most: true,
     },
     Kind {
