@@ -1,9 +1,11 @@
 //! Follows a collection: events of a watch in, objects that are there and keys of objects that are gone out.
 
 use std::fmt::Debug;
+use std::future::pending;
 use std::hash::Hash;
 
-use futures::Stream;
+use futures::stream::BoxStream;
+use futures::{Stream, StreamExt as _};
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Resource};
@@ -31,6 +33,22 @@ where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
     watcher(api, config).backoff(WatchBackoff::default())
+}
+
+/// A watch, of whichever kind it was made.
+pub type EventStream<K> = BoxStream<'static, Result<Event<K>, watcher::Error>>;
+
+/// The next event; none, for ever, where there is no watch.
+///
+/// # Errors
+/// Those of the watch, which goes on.
+pub async fn next_event<K>(events: &mut Option<EventStream<K>>) -> Result<Event<K>, watcher::Error> {
+    if let Some(events) = events
+        && let Some(event) = events.next().await
+    {
+        return event;
+    }
+    pending().await
 }
 
 /// The keys of a collection that is followed.

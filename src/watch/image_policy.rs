@@ -1,21 +1,18 @@
 //! The watch of the Secret with the kubeconfigs of `ImageReview` backends, which is there only while a plugin reads it.
 
 use std::collections::BTreeMap;
-use std::future::pending;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use engine::plugins::Plugin;
 use engine::plugins::compiled::Mode;
 use engine::snapshot::builder::SnapshotBuilder;
-use futures::{Stream, StreamExt as _};
 use k8s_openapi::api::core::v1::Secret;
 use kube::runtime::watcher::{self, Event};
 use kube::{Client, Resource as _, ResourceExt as _};
 
 use crate::image_policy::ImageBackends;
 use crate::names::IMAGE_POLICY_SECRET;
-use crate::watch::follow::{Follower, WatchStep};
+use crate::watch::follow::{EventStream, Follower, WatchStep, next_event};
 use crate::watch::lenient::decoded_events;
 use crate::watch::read_model::watch_config;
 use crate::watch::ungated::UngatedWatches;
@@ -30,7 +27,7 @@ pub struct BackendWatch {
     client: Client,
     namespace: String,
     watches: UngatedWatches,
-    events: Option<Pin<Box<dyn Stream<Item = SecretEvent> + Send>>>,
+    events: Option<EventStream<Secret>>,
     follower: Follower<String>,
     found: Option<BTreeMap<String, String>>,
     backends: Arc<ImageBackends>,
@@ -65,12 +62,7 @@ impl BackendWatch {
     /// # Errors
     /// Those of the watch, which goes on.
     pub async fn next(&mut self) -> SecretEvent {
-        if let Some(events) = &mut self.events
-            && let Some(event) = events.next().await
-        {
-            return event;
-        }
-        pending().await
+        next_event(&mut self.events).await
     }
 
     /// Takes an event in.

@@ -8,7 +8,6 @@ use admission::bounded::ellipsis;
 use admission::raw::{ObjectWriter, member, members};
 use engine::plugins::api as plugins;
 use engine::sidecarset::{api as sets, size};
-use futures::stream::BoxStream;
 use futures::{Stream, StreamExt as _};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{ApiResource, DynamicObject};
@@ -18,7 +17,7 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::watch::follow::events;
+use crate::watch::follow::{EventStream, events};
 use crate::watch::raw::Raw;
 use crate::watch::resource_of_kind;
 
@@ -94,10 +93,7 @@ fn converted<O>(
     })
 }
 
-fn undecoded_events(
-    api: Api<Undecoded>,
-    config: watcher::Config,
-) -> BoxStream<'static, Result<Event<Undecoded>, watcher::Error>> {
+fn undecoded_events(api: Api<Undecoded>, config: watcher::Config) -> EventStream<Undecoded> {
     events(api, config).boxed()
 }
 

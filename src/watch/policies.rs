@@ -1,16 +1,13 @@
 //! The watch of a kind of policies: objects that decisions read, of which a cluster may lack the definition.
 
-use std::future::pending;
-use std::pin::Pin;
-
 use engine::snapshot::collection::Collected;
 use engine::snapshot::policies::{Policies, Policy};
-use futures::{Stream, StreamExt as _};
+use futures::StreamExt as _;
 use kube::runtime::watcher::{self, Event};
 use kube::{Client, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
 
-use super::follow::{Follower, WatchStep};
+use super::follow::{EventStream, Follower, WatchStep, next_event};
 use super::lenient::{Lenient, lenient_events};
 use super::model::Model;
 use super::read_model::watch_config;
@@ -21,7 +18,7 @@ type Read<R> = Result<Event<Lenient<R>>, watcher::Error>;
 /// A watch. Where there is none, there are no objects.
 pub(super) struct PolicyWatch<'m, R> {
     model: &'m Model,
-    events: Option<Pin<Box<dyn Stream<Item = Read<R>> + Send>>>,
+    events: Option<EventStream<Lenient<R>>>,
     follower: Follower<String>,
 }
 
@@ -45,12 +42,7 @@ impl<'m, R: Resource<DynamicType = ()> + DeserializeOwned + 'static> PolicyWatch
     /// # Errors
     /// Those of the watch, which goes on.
     pub(super) async fn next(&mut self) -> Read<R> {
-        if let Some(events) = &mut self.events
-            && let Some(event) = events.next().await
-        {
-            return event;
-        }
-        pending().await
+        next_event(&mut self.events).await
     }
 
     /// Takes an event in.

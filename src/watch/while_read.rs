@@ -2,19 +2,16 @@
 
 use std::collections::HashMap;
 use std::fmt::Debug;
-use std::future::pending;
 use std::hash::Hash;
-use std::pin::Pin;
 
 use engine::plugins::compiled::{CompiledPlugin, Mode};
 use engine::snapshot::builder::SnapshotBuilder;
 use engine::snapshot::collection::CollectionChange;
-use futures::{Stream, StreamExt as _};
 use kube::runtime::watcher::{self, Event};
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 
-use crate::watch::follow::{Follower, WatchStep};
+use crate::watch::follow::{EventStream, Follower, WatchStep, next_event};
 use crate::watch::lenient::decoded_events;
 use crate::watch::read_model::watch_config;
 use crate::watch::ungated::UngatedWatches;
@@ -56,7 +53,7 @@ type Read<R> = Result<Event<<R as WhileRead>::Object>, watcher::Error>;
 pub struct WatchWhileRead<R: WhileRead> {
     client: Client,
     watches: UngatedWatches,
-    events: Option<Pin<Box<dyn Stream<Item = Read<R>> + Send>>>,
+    events: Option<EventStream<R::Object>>,
     follower: Follower<R::Key>,
     left_out: LeftOut<R::Key>,
 }
@@ -103,12 +100,7 @@ impl<R: WhileRead> WatchWhileRead<R> {
     /// # Errors
     /// Those of the watch, which goes on.
     pub async fn next(&mut self) -> Read<R> {
-        if let Some(events) = &mut self.events
-            && let Some(event) = events.next().await
-        {
-            return event;
-        }
-        pending().await
+        next_event(&mut self.events).await
     }
 
     /// Takes an event in.

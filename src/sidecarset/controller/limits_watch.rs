@@ -1,14 +1,13 @@
 //! The watches of `LimitRange`s and `ResourceQuota`s, which are there only while there are sets.
 
 use std::future::pending;
-use std::pin::Pin;
 
-use futures::{Stream, StreamExt as _};
+use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::{LimitRange, ResourceQuota};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Resource, ResourceExt as _};
 
-use crate::watch::follow::{Follower, WatchStep, events};
+use crate::watch::follow::{EventStream, Follower, WatchStep, events};
 use crate::watch::partial::Partial;
 use crate::watch::read_model::watch_config;
 use crate::watch::ungated::UngatedWatches;
@@ -19,8 +18,6 @@ use engine::limitrange::api::RangeSpec;
 type Range = Partial<LimitRange, RangeSpec>;
 /// A quota as it is watched.
 type Quota = Partial<ResourceQuota, QuotaScopes, QuotaUse>;
-
-type LimitsStream<K> = Pin<Box<dyn Stream<Item = Result<Event<K>, watcher::Error>> + Send>>;
 
 type NamespacedName = (String, String);
 
@@ -40,13 +37,13 @@ pub enum Read {
 
 /// A watch, and whether its list was complete once, or could not be had.
 struct Watch<K> {
-    events: LimitsStream<K>,
+    events: EventStream<K>,
     follower: Follower<NamespacedName>,
     is_answered: bool,
 }
 
 impl<K: Resource<DynamicType = ()>> Watch<K> {
-    fn new(events: LimitsStream<K>) -> Self {
+    fn new(events: EventStream<K>) -> Self {
         Self { events, follower: Follower::default(), is_answered: false }
     }
 
