@@ -82,8 +82,8 @@ const EXAMPLES: &str = "\
 Prints for each set whether the webhook would inject it into the pod, and why: the term of the selector that the pod does not match, the \
 label that its namespace lacks, that the set is paused, that the pod opted out, what clashes. Warnings are those that the webhook would return, and one for each entry of spec.appContainers whose containerNames are those \
 of no container of the pod. The webhook's own code decides. docs/reasons.md \
-explains the reason codes. A pod that exists is explained as if it were created again as it is now. Typing errors in files are warnings, \
-as those of `outrider render`.
+explains the reason codes. A pod that exists is explained as if it were created again as it is now. Typing errors in workloads are \
+warnings, as those of `outrider render`; in sets they are errors.
 
 What becomes of a set is one of: injected, the pod has it, from now on or already; outdated, the pod has an older form of it, which is \
 left as it is, where `outrider render` replaces it; not injected, the pod goes without it; refused, the pod is refused because of it.
