@@ -206,7 +206,7 @@ pub const KINDS: &[Kind] = &[
         keep: configurations,
         object: configuration,
         full: full_configurations,
-        allowed: 4 * 1024,
+        allowed: 16 * 1024 * 1024,
         at_most: false,
     },
     Kind {

@@ -1,8 +1,9 @@
 //! Which annotations sets may give to pods, as the cluster's administrators say. `OpenKruise`'s format.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use admission::bounded::ellipsis;
+use admission::format::Selector;
 use admission::format::selector::LabelSelector;
 use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
@@ -14,7 +15,7 @@ const MOST: usize = 1000;
 /// megabyte.
 const SIZES: [usize; 2] = [16 << 10, 1 << 20];
 
-/// Bytes that all compiled expressions would take together: what it may cost to compare with them.
+/// Bytes that all compiled expressions together may take.
 const ALL_MAX: usize = 16 << 20;
 
 /// Characters of what is wrong with a list, which repeats parts of it.
@@ -28,9 +29,17 @@ pub enum AllowList {
     Absent,
     /// The list cannot be read, and why. Then none is allowed.
     Unreadable(String),
-    /// By rules, of which one is enough. They are kept as they are written: an expression is a hundred times as large once it is
-    /// compiled, and is needed only while a set with annotations is checked.
-    Rules(Box<str>),
+    /// By rules, of which one is enough. They are kept compiled, although that takes a hundred times their text: compiled for each set
+    /// that is checked, a list of 822 KB held the workers for seconds, and reviews of pods with them.
+    Rules(Vec<AllowRule>),
+}
+
+/// Keys of annotations that some sets may give.
+#[derive(Debug, Clone)]
+pub struct AllowRule {
+    // By the set's labels; all where absent.
+    selector: Option<Selector>,
+    keys: Vec<Regex>,
 }
 
 #[derive(Deserialize)]
@@ -42,7 +51,6 @@ struct Written {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct WrittenRule {
-    // By the set's labels; all where absent.
     selector: Option<LabelSelector>,
     allowed_annotation_key_exprs: Vec<String>,
 }
@@ -51,80 +59,49 @@ impl AllowList {
     /// Reads the list. A misspelled key makes it unreadable: it must not allow more.
     pub fn read(text: Option<&str>) -> Self {
         let Some(text) = text else { return Self::Absent };
-        match check(text) {
-            Ok(()) => Self::Rules(text.into()),
-            Err(error) => Self::Unreadable(ellipsis(&error, ERROR_MAX)),
-        }
+        let rules = serde_json::from_str::<Written>(text).map_err(|error| error.to_string()).and_then(compile);
+        rules.map_or_else(|error| Self::Unreadable(ellipsis(&error, ERROR_MAX)), Self::Rules)
     }
 
-    /// Those of the keys of annotations that a set with these labels may give. Each expression is compiled once for all keys.
-    pub fn allowed<'k>(
-        &self,
-        labels: &BTreeMap<String, String>,
-        keys: impl IntoIterator<Item = &'k str>,
-    ) -> HashSet<&'k str> {
-        let (mut left, mut allowed): (Vec<&str>, _) = (keys.into_iter().collect(), HashSet::new());
-        let Self::Rules(text) = self else { return allowed };
-        if left.is_empty() {
-            return allowed;
-        }
-        // It was read before it was kept.
-        let rules = serde_json::from_str::<Written>(text).map(|written| written.rules).unwrap_or_default();
-        let concerns = |rule: &WrittenRule| {
-            let selector = rule.selector.as_ref().map(LabelSelector::compile);
-            selector.is_none_or(|selector| selector.is_ok_and(|selector| selector.matches(labels)))
-        };
-        for expression in rules.iter().filter(|rule| concerns(rule)).flat_map(|rule| &rule.allowed_annotation_key_exprs)
-        {
-            if let Ok((expression, _)) = compile(expression) {
-                allowed.extend(left.extract_if(.., |key| expression.is_match(key)));
-            }
-            if left.is_empty() {
-                break;
-            }
-        }
-        allowed
+    /// Whether a set with these labels may give an annotation of this key.
+    pub fn allows(&self, labels: &BTreeMap<String, String>, key: &str) -> bool {
+        let Self::Rules(rules) = self else { return false };
+        let concerns = |rule: &&AllowRule| rule.selector.as_ref().is_none_or(|selector| selector.matches(labels));
+        rules.iter().filter(concerns).any(|rule| rule.keys.iter().any(|expression| expression.is_match(key)))
     }
 }
 
-fn check(text: &str) -> Result<(), String> {
-    let written: Written = serde_json::from_str(text).map_err(|error| error.to_string())?;
+fn compile(written: Written) -> Result<Vec<AllowRule>, String> {
     if written.rules.len() > MOST {
         return Err(format!("more than {MOST} rules"));
     }
-    let (mut rules, mut room) = (written.rules.into_iter().enumerate(), ALL_MAX);
-    rules.try_for_each(|(index, rule)| check_rule(rule, &mut room).map_err(|error| format!("rules[{index}]: {error}")))
+    let (rules, mut room) = (written.rules.into_iter().enumerate(), ALL_MAX);
+    rules.map(|(index, rule)| rule_of(rule, &mut room).map_err(|error| format!("rules[{index}]: {error}"))).collect()
 }
 
-fn check_rule(rule: WrittenRule, room: &mut usize) -> Result<(), String> {
+fn rule_of(rule: WrittenRule, room: &mut usize) -> Result<AllowRule, String> {
     if rule.allowed_annotation_key_exprs.len() > MOST {
         return Err(format!("more than {MOST} expressions"));
     }
-    if let Some(selector) = rule.selector {
-        selector.compile().map_err(|error| error.to_string())?;
-    }
-    rule.allowed_annotation_key_exprs.iter().try_for_each(|expression| {
-        let compiled = compile(expression);
-        let (_, size) =
-            compiled.map_err(|error| format!("{expression:?} is no regular expression: {}", in_one_line(&error)))?;
-        let left = room.checked_sub(size);
-        *room = left.ok_or_else(|| format!("the expressions up to {expression:?} take more than {ALL_MAX} bytes"))?;
-        Ok(())
-    })
+    let selector = rule.selector.map(|selector| selector.compile().map_err(|error| error.to_string())).transpose()?;
+    let expressions = rule.allowed_annotation_key_exprs.iter();
+    let keys = expressions.map(|expression| expression_of(expression, room));
+    Ok(AllowRule { selector, keys: keys.collect::<Result<_, _>>()? })
 }
 
-/// The expression, and the size that is enough for it.
-fn compile(expression: &str) -> Result<(Regex, usize), regex::Error> {
+fn expression_of(expression: &str, room: &mut usize) -> Result<Regex, String> {
+    let compile = |size: usize| RegexBuilder::new(expression).size_limit(size).build();
     let mut compiled = Err(regex::Error::CompiledTooBig(0));
     for size in SIZES {
-        // The tables that matching fills are as small: each is used for a few keys.
-        let built = RegexBuilder::new(expression).size_limit(size).dfa_size_limit(SIZES[0]).build();
-        compiled = built.map(|expression| (expression, size));
+        compiled = compile(size);
         if !matches!(compiled, Err(regex::Error::CompiledTooBig(_))) {
+            let left = room.checked_sub(size);
+            *room =
+                left.ok_or_else(|| format!("the expressions up to {expression:?} take more than {ALL_MAX} bytes"))?;
             break;
         }
     }
-    compiled
+    compiled.map_err(|error| format!("{expression:?} is no regular expression: {}", in_one_line(&error)))
 }
 
 /// What is wrong, without the drawing of the place: a finding is one line.
@@ -140,7 +117,7 @@ mod tests {
 
     fn allows(list: &str, labels: &[(&str, &str)], key: &str) -> bool {
         let labels = labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-        !AllowList::read(Some(list)).allowed(&labels, [key]).is_empty()
+        AllowList::read(Some(list)).allows(&labels, key)
     }
 
     #[test]
@@ -151,25 +128,23 @@ mod tests {
         assert!(allows(some, &[("app", "sidecar")], "key1"));
         assert!(!allows(some, &[("app", "other")], "key1") && !allows(some, &[], "key1"));
         assert!(!allows(r#"{"rules":[]}"#, &[], "key1"));
-        assert!(!AllowList::read(None).allowed(&BTreeMap::new(), ["key1"]).contains("key1"));
+        assert!(!AllowList::read(None).allows(&BTreeMap::new(), "key1"));
     }
 
     #[test]
     fn of_several_keys_each_is_allowed_by_itself() {
         let list = AllowList::read(Some(r#"{"rules":[{"allowedAnnotationKeyExprs":["^a$","^b$"]}]}"#));
-        assert_eq!(list.allowed(&BTreeMap::new(), ["b", "c", "a"]), HashSet::from(["a", "b"]));
+        let allowed = ["b", "c", "a"].map(|key| list.allows(&BTreeMap::new(), key));
+        assert_eq!(allowed, [true, false, true]);
     }
 
     #[test]
     fn what_is_said_of_a_long_list_is_short() {
+        let expression = |text: &str| serde_json::json!({"rules": [{"allowedAnnotationKeyExprs": [text]}]}).to_string();
         for list in [format!(r#"{{"{}":[]}}"#, "x".repeat(100_000)), expression(&"(".repeat(100_000))] {
             let AllowList::Unreadable(why) = AllowList::read(Some(&list)) else { panic!() };
             assert!(why.len() < 600 && why.ends_with('…'), "{}", why.len());
         }
-    }
-
-    fn expression(text: &str) -> String {
-        serde_json::json!({"rules": [{"allowedAnnotationKeyExprs": [text]}]}).to_string()
     }
 
     #[test]

@@ -21,7 +21,6 @@ pub fn check(metadata: &Node<'_>, spec: &Node<'_>, configuration: &Configuration
     let mut seen = HashSet::new();
     let mut bytes = 0;
     let list = spec.child("patchPodMetadata");
-    let allowed = configuration.allow_list.allowed(&labels, keys(spec));
     for entry in list.items().filter(|entry| entry.value.is_object()) {
         let annotations = entry.child("annotations");
         if annotations.entries().next().is_none() && matches!(annotations.value, Value::Null | Value::Object(_)) {
@@ -40,7 +39,7 @@ pub fn check(metadata: &Node<'_>, spec: &Node<'_>, configuration: &Configuration
                 let detail = format!("{MERGE_PATCH_JSON} takes JSON: {error}");
                 errors.push(Error::invalid(&annotation.path, text, detail));
             }
-            if !allowed.contains(key) {
+            if !configuration.allow_list.allows(&labels, key) {
                 errors.push(Error::forbidden(&annotation.path, not_allowed(&configuration.allow_list)));
             }
         }
