@@ -4,6 +4,7 @@ use cluster::{Cluster, Options};
 use serde_json::{Value, json};
 
 use crate::process::{self, Outrider, eventually, install, service_account};
+use crate::rollout::status;
 
 const SET: &str = r"
 apiVersion: apps.outrider.dev/v1alpha1
@@ -38,8 +39,8 @@ fn get(cluster: &Cluster, args: &[&str]) -> Value {
 
 /// `[matched, updated, ready]` of a set.
 fn counts(cluster: &Cluster, set: &str) -> [i64; 3] {
-    let set = get(cluster, &["sidecarset", set]);
-    ["matchedPods", "updatedPods", "readyPods"].map(|field| set["status"][field].as_i64().unwrap_or(-1))
+    let status = status(cluster, set);
+    ["matchedPods", "updatedPods", "readyPods"].map(|field| status[field].as_i64().unwrap_or(-1))
 }
 
 #[test]

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::process::{Outrider, eventually, outrider_on};
 use crate::replicas::{get, small_cluster};
+use crate::rollout::status;
 use crate::room::may_register;
 
 /// How many revisions are kept.
@@ -87,7 +88,7 @@ fn named(versions: &[u32]) -> BTreeSet<String> {
 }
 
 fn counts(cluster: &Cluster, set: &str) -> [i64; 2] {
-    let status = get(cluster, &["sidecarset", set])["status"].clone();
+    let status = status(cluster, set);
     ["matchedPods", "updatedPods"].map(|field| status[field].as_i64().unwrap_or(-1))
 }
 

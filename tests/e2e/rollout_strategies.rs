@@ -173,7 +173,9 @@ fn of_a_hundred_pods_those_that_can_be_updated_are(room: &Room) {
     eventually("those that can follow have the image", || room.with_image("hundred", "proxy:2").len() == 50);
     room.counts("hundred", [100, 50, 100, 50]);
     assert!(room.with_image("hundred", "proxy:2").iter().all(|name| name.starts_with("newer-")));
-    assert_eq!(room.reason("hundred", "Degraded"), ("True".to_owned(), "NotUpdatableInPlace".to_owned()));
+    eventually("the others are named", || {
+        room.reason("hundred", "Degraded") == ("True".to_owned(), "NotUpdatableInPlace".to_owned())
+    });
     assert!(room.order("older-").is_empty());
 }
 
@@ -226,6 +228,9 @@ fn priorities_order_the_pods(room: &Room) {
         room.counts(name, [4, 4, 4, 4]);
         eventually("all follow", || room.with_image(name, "proxy:2").len() == 4);
     }
+    eventually("the audit log has the last patch", || {
+        room.order("weighted-").len() == 4 && room.order("ordered-").len() == 4
+    });
     let order = room.order("weighted-");
     let first: BTreeSet<String> = order[..2].iter().cloned().collect();
     assert_eq!(
