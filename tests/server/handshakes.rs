@@ -63,7 +63,7 @@ async fn a_handshake_that_fails_is_logged_at_debug_only() {
     for (level, is_logged) in [("info", false), ("debug", true)] {
         let dir = tempfile::tempdir().unwrap();
         let mut process = Process::standalone(&dir.path().join("ca.crt"), &["--log-level", level]);
-        let listening = process.line("Listening");
+        let listening = process.lines_to("Listening").pop().unwrap();
         let address: std::net::SocketAddr = listening["webhooks"].as_str().unwrap().parse().unwrap();
         assert!(Client::connect(address, authority().certificate_pem()).await.is_err());
         let mut plain = TcpStream::connect(address).await.unwrap();

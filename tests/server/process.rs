@@ -1,8 +1,11 @@
 //! The whole process: starting, serving, ending by signals.
 
-use std::io::{BufRead, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 use rustix::process::Pid;
 use serde_json::{Value, json};
@@ -17,10 +20,15 @@ fn allocator() -> (&'static str, &'static str) {
     line.and_then(|line| line.split_once('=')).expect("the image sets GLIBC_TUNABLES")
 }
 
+/// In which a line is logged, on a busy machine.
+const TIME_LIMIT: Duration = Duration::from_secs(240);
+
 /// `outrider serve`, whose log is JSON.
 pub struct Process {
     child: Child,
-    log: Box<dyn BufRead + Send>,
+    log: mpsc::Receiver<String>,
+    /// Lines that were read while another one was waited for: parts of the process log in no order.
+    passed: Vec<Value>,
 }
 
 impl Drop for Process {
@@ -73,33 +81,45 @@ impl Process {
     /// Starts the command, whose log is JSON.
     pub fn of(command: &mut Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
-        let log = Box::new(BufReader::new(child.stderr.take().unwrap()));
-        Self { child, log }
-    }
-
-    /// Reads the log up to the line with this message.
-    pub fn line(&mut self, message: &str) -> Value {
-        self.lines_to(message).pop().unwrap()
-    }
-
-    /// The lines of the log up to the one with this message.
-    pub fn lines_to(&mut self, message: &str) -> Vec<Value> {
-        let mut lines = Vec::new();
-        for line in self.log.by_ref().lines() {
-            let line: Value = serde_json::from_str(&line.unwrap()).unwrap();
-            let is_last = line["message"] == message;
-            lines.push(line);
-            if is_last {
-                return lines;
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let (lines, log) = mpsc::channel();
+        // A process whose log is not read waits some time. So it is read on where the test needs it no longer.
+        thread::spawn(move || {
+            for line in stderr.lines() {
+                drop(lines.send(line.unwrap()));
             }
-        }
-        panic!("the log ended without {message:?}");
+        });
+        Self { child, log, passed: Vec::new() }
     }
 
-    /// Reads the rest of the log, which is not needed.
+    /// Waits for a line with this message that was not returned before.
+    pub fn line(&mut self, message: &str) -> Value {
+        if let Some(found) = self.passed.iter().position(|line| line["message"] == message) {
+            return self.passed.remove(found);
+        }
+        loop {
+            let Ok(line) = self.log.recv_timeout(TIME_LIMIT) else {
+                panic!("the log has no line {message:?}, but {:?}", self.passed);
+            };
+            let line: Value = serde_json::from_str(&line).unwrap();
+            if line["message"] == message {
+                return line;
+            }
+            self.passed.push(line);
+        }
+    }
+
+    /// Waits for the line with this message. Returns it behind those that were logged before and not returned yet.
+    pub fn lines_to(&mut self, message: &str) -> Vec<Value> {
+        let line = self.line(message);
+        let mut lines = std::mem::take(&mut self.passed);
+        lines.push(line);
+        lines
+    }
+
+    /// Forgets the rest of the log, which is not needed.
     pub fn discard_log(&mut self) {
-        let mut log = std::mem::replace(&mut self.log, Box::new(std::io::empty()));
-        std::thread::spawn(move || drop(std::io::copy(&mut log, &mut std::io::sink())));
+        self.log = mpsc::channel().1;
     }
 
     pub fn signal(&self, name: &str) {
