@@ -4,7 +4,6 @@
 //! for variables that the set overwrites: these are changed where they are, and go in front as well where another of the set that comes
 //! first refers to them. Between sets the earlier wins.
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use admission::PatchWriter;
@@ -141,18 +140,17 @@ impl<'s> Injection<'_, 's> {
             if own.is_longer() {
                 return Err(Clash::too_long(set));
             }
-            let overwritten = pieces.iter().filter(|piece| piece.overwrites).flat_map(|piece| &piece.env);
-            if overwritten.map(|variable| own.repeats_of(&variable.name)).sum::<usize>() > MAX_REPEATED {
+            let variables = variables_of(&pieces);
+            let overwritten = variables.iter().filter(|(overwrites, _)| *overwrites);
+            if overwritten.map(|(_, variable)| own.repeats_of(&variable.name)).sum::<usize>() > MAX_REPEATED {
                 return Err(repeated(set));
             }
             count += 1;
             let mut change = Change::default();
-            let sooner = needed_sooner(&pieces, own);
             let earlier = self.added.app.by_container.get(&position);
+            missing.app.bytes += add_variables(&variables, own, earlier, &mut change);
             for piece in pieces {
-                let bytes = add_variables(piece, (own, &sooner), earlier, &mut change)
-                    + add_mounts(set, piece, own, earlier, &mut change, &mut warnings);
-                missing.app.bytes += bytes;
+                missing.app.bytes += add_mounts(set, piece, own, earlier, &mut change, &mut warnings);
             }
             if !(change.variables.is_empty() && change.paths.is_empty()) {
                 missing.app.first.get_or_insert_with(|| own.name().to_owned());
@@ -205,17 +203,18 @@ impl<'s> Injection<'_, 's> {
         }
         self.sources().every(set.is_must()).find_map(|(_, own)| {
             let is_init = own.place().0 == super::List::InitContainers;
-            let mut pieces = set.app_containers.iter().filter(|piece| piece.is_about(own.name(), is_init));
-            let what = pieces.find_map(|piece| {
-                let has = |variable: &&Variable| {
-                    own.place_of(&variable.name).is_some_and(|(_, raw)| variable.is_same(raw.get()))
-                };
-                let variable = piece.env.iter().find(|variable| !has(variable));
-                let mount = || piece.mounts.iter().find(|mount| own.mounted_at(&mount.path) != Some(&*mount.volume));
-                variable
-                    .map(|variable| format!("variable {:?}", variable.name))
-                    .or_else(|| mount().map(|mount| format!("what is mounted at {:?}", mount.path)))
-            })?;
+            let pieces: Vec<&AppPiece> =
+                set.app_containers.iter().filter(|piece| piece.is_about(own.name(), is_init)).collect();
+            let has =
+                |variable: &Variable| own.place_of(&variable.name).is_some_and(|(_, raw)| variable.is_same(raw.get()));
+            let variable = variables_of(&pieces).into_iter().find(|(_, variable)| !has(variable));
+            let mount = || {
+                let mut mounts = pieces.iter().flat_map(|piece| &piece.mounts);
+                mounts.find(|mount| own.mounted_at(&mount.path) != Some(&*mount.volume))
+            };
+            let what = variable
+                .map(|(_, variable)| format!("variable {:?}", variable.name))
+                .or_else(|| mount().map(|mount| format!("what is mounted at {:?}", mount.path)))?;
             Some(format!("container {:?} differs in {what} (spec.appContainers)", super::clash::shortened(own.name())))
         })
     }
@@ -242,34 +241,45 @@ impl<'s> Injection<'_, 's> {
     }
 }
 
-/// Names of variables that entries overwrite, and that the container has behind another variable of the set that refers to them: the
-/// kubelet resolves a reference by what comes before it. The author of the pod chooses where the container has them.
-fn needed_sooner<'s>(pieces: &[&'s AppPiece], own: &Own<'_>) -> BTreeSet<&'s str> {
-    let mut needed = BTreeSet::new();
-    let refers = |piece: &&AppPiece| piece.env.iter().any(|variable| !variable.references.is_empty());
-    if !pieces.iter().any(|piece| piece.overwrites) || !pieces.iter().any(refers) {
-        return needed;
+/// The variables of entries, each name once, and whether it is overwritten. Of several with one name the first that is overwritten
+/// counts: were the API server to ask again, it would be the one in the container.
+fn variables_of<'s>(pieces: &[&'s AppPiece]) -> Vec<(bool, &'s Variable)> {
+    let all = || pieces.iter().flat_map(|piece| piece.env.iter().map(|variable| (piece.overwrites, variable)));
+    if pieces.len() == 1 {
+        return all().collect();
     }
-    let all = pieces.iter().flat_map(|piece| piece.env.iter().map(|variable| (piece.overwrites, variable)));
-    let mut seen: BTreeMap<&str, bool> = BTreeMap::new();
-    let mut in_order = Vec::new();
-    for (overwrites, variable) in all {
-        // Of two entries with one name the first counts.
-        if let Entry::Vacant(entry) = seen.entry(&variable.name) {
-            entry.insert(overwrites);
-            in_order.push((overwrites, variable));
+    let mut first: BTreeMap<&str, (bool, usize)> = BTreeMap::new();
+    for (at, (overwrites, variable)) in all().enumerate() {
+        let known = first.entry(&variable.name).or_insert((overwrites, at));
+        if overwrites && !known.0 {
+            *known = (true, at);
         }
     }
+    let counts = |(at, (_, variable)): &(usize, (bool, &Variable))| {
+        first.get(variable.name.as_str()).is_some_and(|(_, first)| first == at)
+    };
+    all().enumerate().filter(counts).map(|(_, variable)| variable).collect()
+}
+
+/// Names of variables that the set overwrites, and that the container has behind another variable of the set that refers to them: the
+/// kubelet resolves a reference by what comes before it. The author of the pod chooses where the container has them.
+fn needed_sooner<'s>(variables: &[(bool, &'s Variable)], own: &Own<'_>) -> BTreeSet<&'s str> {
+    let mut needed = BTreeSet::new();
+    let refers = |(_, variable): &(bool, &Variable)| !variable.references.is_empty();
+    if !variables.iter().any(|(overwrites, _)| *overwrites) || !variables.iter().any(refers) {
+        return needed;
+    }
+    let mut overwritten: BTreeSet<&'s str> =
+        variables.iter().filter(|(overwrites, _)| *overwrites).map(|(_, variable)| variable.name.as_str()).collect();
     let first = |name: &str| own.places_of(name).next().map(|(at, _)| at);
     // From behind: what comes in front for another may refer to more. What is written behind a reference does not resolve it anywhere.
-    while let Some((overwrites, variable)) = in_order.pop() {
-        seen.remove(variable.name.as_str());
+    for (overwrites, variable) in variables.iter().rev() {
+        overwritten.remove(variable.name.as_str());
         let at = first(&variable.name).filter(|_| !needed.contains(variable.name.as_str()));
         if at.is_some() && !overwrites {
             continue;
         }
-        for name in &variable.references {
-            let Some((name, true)) = seen.get_key_value(name.as_str()) else { continue };
+        for name in variable.references.iter().filter_map(|name| overwritten.get(name.as_str())) {
             if first(name).is_some_and(|of_other| at.is_none_or(|at| of_other > at)) {
                 needed.insert(*name);
             }
@@ -279,32 +289,30 @@ fn needed_sooner<'s>(pieces: &[&'s AppPiece], own: &Own<'_>) -> BTreeSet<&'s str
 }
 
 fn add_variables<'s>(
-    piece: &'s AppPiece,
-    (own, sooner): (&Own<'_>, &BTreeSet<&str>),
+    variables: &[(bool, &'s Variable)],
+    own: &Own<'_>,
     earlier: Option<&Change<'s>>,
     change: &mut Change<'s>,
 ) -> usize {
+    let sooner = needed_sooner(variables, own);
     let mut bytes = 0;
-    for variable in &piece.env {
+    for (overwrites, variable) in variables {
         let name = variable.name.as_str();
-        if change.variables.contains_key(name) {
-            continue;
-        }
         match earlier.and_then(|earlier| earlier.variables.get(name)) {
-            Some(other) if !piece.overwrites || other.agrees_with(variable) => continue,
-            // Were the API server to ask again, it would be one that the container has.
+            Some(other) if !overwrites || other.agrees_with(variable) => continue,
+            // As within a set.
             Some(_) => drop(change.instead.insert(name)),
             None => {}
         }
         let is_there = own.place_of(name).is_some();
-        if is_there && !piece.overwrites {
+        if is_there && !overwrites {
             continue;
         }
         let before = change.replaced.len();
         let differing = own.places_of(name).filter(|(_, raw)| !variable.is_same(raw.get()));
-        change.replaced.extend(differing.map(|(at, _)| (at, variable)));
+        change.replaced.extend(differing.map(|(at, _)| (at, *variable)));
         let is_in_front = !is_there || sooner.contains(name);
-        change.front.extend(is_in_front.then_some(variable));
+        change.front.extend(is_in_front.then_some(*variable));
         let count = change.replaced.len() - before + usize::from(is_in_front);
         if count > 0 {
             change.variables.insert(name, variable);
