@@ -32,7 +32,7 @@ pub struct Variable {
     /// The variable as it goes into a container.
     pub json: String,
     /// Names of the variables that its value refers to.
-    pub references: Vec<String>,
+    pub references: BTreeSet<String>,
     // For comparing.
     canonical: Value,
 }
@@ -89,7 +89,7 @@ impl Variable {
         Self {
             name: text(written, "name").to_owned(),
             json: Value::Object(written.clone()).to_string(),
-            references: references(text(written, "value")),
+            references: references(text(written, "value")).into_iter().collect(),
             canonical: canonical_variable(written.clone()),
         }
     }
