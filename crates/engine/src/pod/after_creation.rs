@@ -9,6 +9,7 @@ mod annotations;
 mod ephemeral;
 mod forms;
 mod groups;
+mod left_over;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,6 +18,7 @@ use admission::{Findings, ObjectLimit, Operation, Reason, Request, Unserved, Val
 
 use self::forms::Must;
 use self::groups::{Group, News};
+use self::left_over::LeftOver;
 use crate::demand::Demand;
 use crate::outcome::refuse;
 use crate::pod::decoded::Decoded;
@@ -195,11 +197,12 @@ impl<'u> Update<'u, '_> {
         let before: Option<Vec<Must<'_>>> = before.as_ref().map(|before| Must::among(before, self.snapshot).collect());
         let concerned: Vec<Must<'_>> = musts.iter().chain(before.iter().flatten()).copied().collect();
         let containers = self.containers(&concerned);
-        let mut refusals = Vec::new();
+        let left_over = self.left_over(&concerned, &containers);
+        let mut refusals = self.left_over_changed(&left_over);
         if let Some(before) = &before {
             let names: BTreeSet<&str> = musts.iter().map(Must::name).collect();
             let lost = before.iter().filter(|must| !names.contains(must.name()));
-            refusals.extend(lost.filter_map(|must| containers.lost(must)));
+            refusals.extend(lost.filter_map(|must| containers.lost(must, &left_over)));
         }
         let names_before: Option<BTreeSet<&str>> =
             before.as_ref().map(|before| before.iter().map(Must::name).collect());
@@ -212,7 +215,7 @@ impl<'u> Update<'u, '_> {
         let groups = Group::all(&musts, &news, &containers);
         refusals.extend(self.faults_of(&groups)?);
         if self.request.sub_resource.as_str() == EPHEMERAL {
-            match self.targeted(&musts, &containers)? {
+            match self.targeted(&musts, &containers, &left_over)? {
                 Ok(targeted) => refusals.extend(targeted),
                 Err(exceeded) => return Ok(Err(exceeded)),
             }
@@ -278,8 +281,8 @@ impl<'p> Containers<'p> {
     }
 
     /// A pod that carries a must keeps the labels by which it does: without them, its containers could be changed one by one.
-    fn lost(&self, lost: &Must<'_>) -> Option<String> {
-        let carries = lost.names(self).any(|name| self.old.contains(name));
+    fn lost(&self, lost: &Must<'_>, left_over: &LeftOver<'_, '_, '_>) -> Option<String> {
+        let carries = lost.names(self).any(|name| self.old.contains(name)) || left_over.has_of(lost);
         carries.then(|| {
             format!(
                 "{}: the labels by which the set selects it may not be taken from a pod that carries the set; recreate the pod",

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use crate::sidecarset::api::{AppContainers, RawObject};
 use crate::sidecarset::canonical::canonical_container;
 use crate::sidecarset::compiled::CompiledSet;
+use crate::sidecarset::references::references;
 use crate::sidecarset::sameness::clean_path;
 
 /// One entry, ready to be spliced in.
@@ -30,6 +31,8 @@ pub struct Variable {
     pub name: String,
     /// The variable as it goes into a container.
     pub json: String,
+    /// Names of the variables that its value refers to.
+    pub references: BTreeSet<String>,
     // For comparing.
     canonical: Value,
 }
@@ -86,6 +89,7 @@ impl Variable {
         Self {
             name: text(written, "name").to_owned(),
             json: Value::Object(written.clone()).to_string(),
+            references: references(text(written, "value")).into_iter().collect(),
             canonical: canonical_variable(written.clone()),
         }
     }

@@ -1,8 +1,13 @@
 //! `spec.patchPodMetadata`: annotations that a set gives to pods, in the form that decisions read.
 
+use std::collections::BTreeMap;
+
+use admission::patch::quoted;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::sidecarset::api::SidecarSetSpec;
+use crate::sidecarset::canonical::sorted_json;
 use crate::sidecarset::vocabulary::{MERGE_PATCH_JSON, OVERWRITE};
 
 /// An annotation that a set gives to a pod.
@@ -76,6 +81,61 @@ pub fn merge(target: &mut Value, patch: &Value) {
     }
 }
 
+/// The text of a value with patches merged into it. What they leave alone stays as it is written: numbers may have more digits than are
+/// read of them, and none may become longer.
+pub fn merged_text(target: &str, patches: &[&Value]) -> String {
+    let mut part = Part::Written(target.to_owned());
+    for patch in patches {
+        part.merge(patch);
+    }
+    let mut text = String::new();
+    part.write(&mut text);
+    text
+}
+
+/// A part of a value, read as far as patches change it.
+enum Part {
+    Written(String),
+    Members(BTreeMap<String, Self>),
+}
+
+impl Part {
+    fn merge(&mut self, patch: &Value) {
+        let Value::Object(patch) = patch else {
+            *self = Self::Written(sorted_json(patch));
+            return;
+        };
+        if let Self::Written(text) = self {
+            let members: BTreeMap<String, Box<RawValue>> = serde_json::from_str(text).unwrap_or_default();
+            let written = members.into_iter().map(|(key, raw)| (key, Self::Written(raw.get().to_owned())));
+            *self = Self::Members(written.collect());
+        }
+        let Self::Members(members) = self else { return };
+        for (key, value) in patch {
+            if value.is_null() {
+                members.remove(key);
+            } else {
+                members.entry(key.clone()).or_insert_with(|| Self::Members(BTreeMap::new())).merge(value);
+            }
+        }
+    }
+
+    fn write(&self, text: &mut String) {
+        let members = match self {
+            Self::Written(written) => return text.push_str(written),
+            Self::Members(members) => members,
+        };
+        text.push('{');
+        for (index, (key, member)) in members.iter().enumerate() {
+            text.push_str(if index > 0 { "," } else { "" });
+            text.push_str(&quoted(key));
+            text.push(':');
+            member.write(text);
+        }
+        text.push('}');
+    }
+}
+
 /// Whether merging the patch would change the value. Takes time by the patch alone, however long the value is.
 pub fn changes(target: &Value, patch: &Value) -> bool {
     match (target, patch) {
@@ -94,7 +154,8 @@ pub fn changes(target: &Value, patch: &Value) -> bool {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{changes, merge};
+    use super::{changes, merge, merged_text};
+    use crate::sidecarset::canonical::sorted_json;
 
     /// The examples of RFC 7386, appendix A.
     #[test]
@@ -119,10 +180,19 @@ mod tests {
             let mut merged: Value = target.clone();
             merge(&mut merged, &patch);
             assert_eq!(merged, expected, "{target} {patch}");
+            assert_eq!(merged_text(&target.to_string(), &[&patch]), sorted_json(&expected), "{target} {patch}");
             assert_eq!(changes(&target, &patch), merged != target, "{target} {patch}");
             let once = merged.clone();
             merge(&mut merged, &patch);
             assert_eq!(merged, once, "{target} {patch}");
         }
+    }
+
+    #[test]
+    fn what_patches_leave_alone_stays_as_it_is_written() {
+        let target = r#"{"z":123456789012345678901234567890,"b":{"y":1e9,"x":[1E5, 0.10]},"a\u0062":"\u0061"}"#;
+        let patches = [json!({"b": {"w": {"v": 1, "u": null}}}), json!({"b": {"w": {"t": [2]}}, "c": "d"})];
+        let expected = r#"{"ab":"\u0061","b":{"w":{"t":[2],"v":1},"x":[1E5, 0.10],"y":1e9},"c":"d","z":123456789012345678901234567890}"#;
+        assert_eq!(merged_text(target, &[&patches[0], &patches[1]]), expected);
     }
 }

@@ -21,6 +21,7 @@ mod packed;
 pub mod pin;
 pub mod platform;
 mod pod_security;
+mod references;
 pub mod resources;
 mod rules;
 pub mod sameness;

@@ -8,6 +8,7 @@ use admission::{Review, Text, Unserved};
 use serde::Deserialize;
 
 use super::forms::{Asked, Must, has};
+use super::left_over::LeftOver;
 use super::{Containers, Update};
 use crate::pod::decoded::{Decoded, Limited};
 use crate::pod::limits::{self, Exceeded, at_most_or_none, cut};
@@ -22,6 +23,7 @@ impl Update<'_, '_> {
         &self,
         musts: &[Must<'_>],
         containers: &Containers<'_>,
+        left_over: &LeftOver<'_, '_, '_>,
     ) -> Result<Result<Vec<String>, Exceeded>, Unserved> {
         // Read apart: no other decision reads ephemeral containers.
         let Ok(review) = Review::<Decoded<WithEphemeral<'_>>>::parse_in_two_passes(self.request.body.as_bytes()) else {
@@ -39,7 +41,9 @@ impl Update<'_, '_> {
         let targets: BTreeSet<&str> = new.iter().map(|container| container.target_container_name.as_str()).collect();
         let owners = self.owners(musts, &targets, containers)?;
         let targeted = new.into_iter().filter_map(|container| {
-            let (target, owner) = owners.get_key_value(container.target_container_name.as_str())?;
+            let target = container.target_container_name.as_str();
+            let of_form = owners.get_key_value(target).map(|(name, owner)| (*name, *owner));
+            let (target, owner) = of_form.or_else(|| left_over.of(target))?;
             let name = first_chars(container.name.as_str(), NAME_MAX);
             let whose = must(owner.set);
             Some(format!("{whose}, and ephemeral container {name:?} may not target its container {target:?}"))

@@ -153,7 +153,10 @@ fn differing<'s>(injection: &Injection<'_, 's>, set: &'s CompiledSet, asked: Ask
     // What it lacked it may go on lacking.
     let lacks = (asked.is_whole && !lacking.is_empty()).then(|| format!("it lacks container {}", lacking.join(", ")));
     let is_recorded = !asked.is_recorded_anew || injection.carried().says(&set.name, &set.entry());
+    // What the pod's own containers were to get, they would have got when it was created.
+    let is_gained = asked.sizes == Sizes::Computed;
+    let lacks_of_own = || is_gained.then(|| missing.repairs().next()).flatten().map(|what| format!("it lacks {what}"));
     let recorded =
         || (!is_recorded).then(|| format!("its annotation {INJECTED_ANNOTATION} is not the record of this form"));
-    lacks.or_else(|| missing.outdated().map(str::to_owned)).or_else(recorded)
+    lacks.or_else(|| missing.outdated().map(str::to_owned)).or_else(lacks_of_own).or_else(recorded)
 }

@@ -121,6 +121,35 @@ fn the_label_of_a_must_is_gained_by_recreating_the_pod_and_not_lost() {
     assert_eq!(update("", &with, &other).decision, Decision::Allowed);
 }
 
+/// A set without containers of its own says nothing by their names.
+#[test]
+fn the_label_of_a_must_that_adds_to_the_pods_containers_is_gained_only_with_what_it_adds() {
+    let entries =
+        json!([{"env": [{"name": "AGENT", "value": "1"}], "volumeMounts": [{"name": "agent", "mountPath": "/agent"}]}]);
+    let spec = json!({"optOut": "Denied", "containers": [], "appContainers": entries, "volumes": [{"name": "agent", "emptyDir": {}}]});
+    let cluster = Cluster::from_objects(&[set("agent", spec)]);
+    let without_label = |pod: &Value| {
+        let mut pod = pod.clone();
+        pod["metadata"]["labels"] = json!({"app": "other"});
+        pod
+    };
+    let update = |old: &Value, new: &Value| {
+        let mut review = review("shop", new);
+        review["request"]["operation"] = "UPDATE".into();
+        review["request"]["oldObject"] = old.clone();
+        cluster.ask(PATH, &review).unwrap()
+    };
+    let (plain, carrying) = (pod(json!({})), cluster.mutate(&pod(json!({}))).pod);
+    let gained = update(&without_label(&plain), &plain);
+    assert_eq!(gained.decision, Decision::Denied);
+    assert!(gained.message.contains("it lacks variables and mounts of container \"app\""), "{}", gained.message);
+    assert_eq!(update(&without_label(&carrying), &carrying).decision, Decision::Allowed);
+    // What the pod lacked while it had the label it may go on lacking.
+    let mut renamed = plain.clone();
+    renamed["spec"]["containers"][0]["image"] = "shop:2".into();
+    assert_eq!(update(&plain, &renamed).decision, Decision::Allowed);
+}
+
 #[test]
 fn an_ephemeral_container_may_not_target_a_container_of_a_must() {
     let old = carrying();

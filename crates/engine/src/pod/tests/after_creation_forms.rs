@@ -318,3 +318,40 @@ fn hundreds_of_musts_with_older_forms_are_judged_in_one_go() {
     let reply = update(&cluster, "resize", &old, &new);
     assert_eq!(reply.decision, Allowed, "{}", reply.message);
 }
+
+/// No form of the set says any more what they are to be.
+#[test]
+fn what_a_must_brought_and_has_no_longer_stays_as_it_is_until_the_pod_is_recreated() {
+    let of = |names: &[&str]| {
+        let containers: Vec<Value> = names.iter().map(|name| json!({"name": name, "image": "log:1"})).collect();
+        set("s", json!({"optOut": "Denied", "containers": containers}))
+    };
+    let created = pod(json!({"containers": [{"name": "app", "image": "shop:1"}]}));
+    let old = Cluster::from_objects(&[of(&["log", "helper"])]).mutate(&created).pod;
+    let mut unlabelled = old.clone();
+    unlabelled["metadata"]["labels"] = json!({"app": "other"});
+    let mut debugged = old.clone();
+    debugged["spec"]["ephemeralContainers"] = json!([{"name": "d", "image": "d:1", "targetContainerName": "helper"}]);
+    let evil = with(&old, "helper", "image", json!("evil:1"));
+    for names in [&["log"][..], &["renamed"], &["log", "helper2"]] {
+        let cluster = Cluster::from_objects(&[of(names)]);
+        let refused = update(&cluster, "", &old, &evil);
+        assert_eq!(refused.decision, Denied, "{names:?}");
+        assert!(
+            refused.message.contains("container helper, which an older form of the set brought"),
+            "{}",
+            refused.message
+        );
+        assert_eq!(update(&cluster, "", &old, &unlabelled).decision, Denied, "{names:?}");
+        assert_eq!(update(&cluster, "ephemeralcontainers", &old, &debugged).decision, Denied, "{names:?}");
+        let app = with(&old, "app", "image", json!("shop:2"));
+        assert_eq!(update(&cluster, "", &old, &app).decision, Allowed, "{names:?}");
+        let resized = with(&old, "helper", "resources", json!({"limits": {"cpu": "1"}}));
+        assert_eq!(update(&cluster, "resize", &old, &resized).decision, Allowed, "{names:?}");
+    }
+    // Another set that brings a container of that name says what it is to be.
+    let other = set("t", json!({"optOut": "Denied", "containers": [{"name": "helper", "image": "log:2"}]}));
+    let cluster = Cluster::from_objects(&[of(&["log"]), other]);
+    assert_eq!(update(&cluster, "", &old, &with(&old, "helper", "image", json!("log:2"))).decision, Allowed);
+    assert_eq!(update(&cluster, "", &old, &evil).decision, Denied);
+}

@@ -11,11 +11,10 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use crate::pod::view::Metadata;
-use crate::sidecarset::canonical::sorted_json;
 use crate::sidecarset::compiled::CompiledSet;
 use crate::sidecarset::hot_upgrade::WORKING_ANNOTATION;
 use crate::sidecarset::injection::{Clash, Injection, RECORD_MAX_BYTES};
-use crate::sidecarset::metadata::{AnnotationPiece, PatchPolicy, changes, merge};
+use crate::sidecarset::metadata::{AnnotationPiece, PatchPolicy, changes, merge, merged_text};
 
 /// An annotation that is to change, and its value.
 pub(super) struct NewAnnotation<'s> {
@@ -144,15 +143,15 @@ impl<'s> Annotations<'s> {
             let value = match given.merges.as_slice() {
                 [] => Cow::Borrowed(base),
                 merges => {
-                    let base: Value = serde_json::from_str(base).ok()?;
-                    let mut value = base.clone();
+                    let read: Value = serde_json::from_str(base).ok()?;
+                    let mut value = read.clone();
                     for patch in merges {
                         merge(&mut value, patch);
                     }
-                    if given.value.is_none() && value == base {
+                    if given.value.is_none() && value == read {
                         return None;
                     }
-                    Cow::Owned(sorted_json(&value))
+                    Cow::Owned(merged_text(base, merges))
                 }
             };
             (before != Some(&*value)).then(|| NewAnnotation {

@@ -1,7 +1,8 @@
 //! What sets add to the pod's own containers (`spec.appContainers`).
 //!
 //! Variables go in front, so that the container's own may refer to them; mounts go behind. What a container has already wins, but
-//! for variables that the set overwrites: these are changed where they are. Between sets the earlier wins.
+//! for variables that the set overwrites: these are changed where they are, and go in front as well where another of the set that comes
+//! first refers to them. Between sets the earlier wins.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,6 +20,8 @@ use crate::sidecarset::compiled::CompiledSet;
 const MAX_ADDED: usize = 3 * 1024 * 1024;
 /// Containers that something is added to. No node runs a pod of so many.
 const MAX_CONTAINERS: usize = 1000;
+/// How often a container has the variables that a set overwrites, beyond once each: every one of them is read.
+const MAX_REPEATED: usize = 1000;
 /// Warnings about one set: there may be as many as the pod has containers.
 const TOLD: usize = 8;
 
@@ -29,8 +32,10 @@ pub(super) struct Change<'s> {
     // With their positions.
     replaced: Vec<(usize, &'s Variable)>,
     mounts: Vec<&'s Mount>,
-    // Names of both kinds of variables.
-    names: BTreeSet<&'s str>,
+    // Both kinds of variables by name.
+    variables: BTreeMap<&'s str, &'s Variable>,
+    // Of those in front, the ones that replace what an earlier set put there without overwriting anything.
+    instead: BTreeSet<&'s str>,
     paths: BTreeSet<&'s str>,
 }
 
@@ -81,10 +86,11 @@ impl Changes<'_> {
         self.bytes += more.bytes;
         for (position, change) in more.by_container {
             let all = self.by_container.entry(position).or_default();
+            all.front.retain(|variable| !change.instead.contains(variable.name.as_str()));
             all.front.extend(change.front);
             all.replaced.extend(change.replaced);
             all.mounts.extend(change.mounts);
-            all.names.extend(change.names);
+            all.variables.extend(change.variables);
             all.paths.extend(change.paths);
         }
     }
@@ -134,15 +140,19 @@ impl<'s> Injection<'_, 's> {
             if own.is_longer() {
                 return Err(Clash::too_long(set));
             }
+            let variables = variables_of(&pieces);
+            let overwritten = variables.iter().filter(|(overwrites, _)| *overwrites);
+            if overwritten.map(|(_, variable)| own.repeats_of(&variable.name)).sum::<usize>() > MAX_REPEATED {
+                return Err(repeated(set));
+            }
             count += 1;
             let mut change = Change::default();
             let earlier = self.added.app.by_container.get(&position);
+            missing.app.bytes += add_variables(&variables, own, earlier, &mut change);
             for piece in pieces {
-                let bytes = add_variables(piece, own, earlier, &mut change)
-                    + add_mounts(set, piece, own, earlier, &mut change, &mut warnings);
-                missing.app.bytes += bytes;
+                missing.app.bytes += add_mounts(set, piece, own, earlier, &mut change, &mut warnings);
             }
-            if !(change.names.is_empty() && change.paths.is_empty()) {
+            if !(change.variables.is_empty() && change.paths.is_empty()) {
                 missing.app.first.get_or_insert_with(|| own.name().to_owned());
                 missing.app.by_container.insert(position, change);
             }
@@ -156,10 +166,12 @@ impl<'s> Injection<'_, 's> {
 
     /// What the pod's own containers get of what was found missing, by container.
     pub(crate) fn app_additions(&self, missing: &Missing<'_>) -> Vec<AppAddition> {
-        let owned = |texts: &BTreeSet<&str>| texts.iter().map(|text| (*text).to_owned()).collect();
+        fn owned<'t>(texts: impl Iterator<Item = &'t &'t str>) -> Vec<String> {
+            texts.map(|text| (*text).to_owned()).collect()
+        }
         let addition = |(position, change): (&usize, &Change<'_>)| {
             let container = self.sources().at(*position)?.name().to_owned();
-            Some(AppAddition { container, env: owned(&change.names), mounts: owned(&change.paths) })
+            Some(AppAddition { container, env: owned(change.variables.keys()), mounts: owned(change.paths.iter()) })
         };
         missing.app.by_container.iter().filter_map(addition).collect()
     }
@@ -191,17 +203,18 @@ impl<'s> Injection<'_, 's> {
         }
         self.sources().every(set.is_must()).find_map(|(_, own)| {
             let is_init = own.place().0 == super::List::InitContainers;
-            let mut pieces = set.app_containers.iter().filter(|piece| piece.is_about(own.name(), is_init));
-            let what = pieces.find_map(|piece| {
-                let has = |variable: &&Variable| {
-                    own.place_of(&variable.name).is_some_and(|(_, raw)| variable.is_same(raw.get()))
-                };
-                let variable = piece.env.iter().find(|variable| !has(variable));
-                let mount = || piece.mounts.iter().find(|mount| own.mounted_at(&mount.path) != Some(&*mount.volume));
-                variable
-                    .map(|variable| format!("variable {:?}", variable.name))
-                    .or_else(|| mount().map(|mount| format!("what is mounted at {:?}", mount.path)))
-            })?;
+            let pieces: Vec<&AppPiece> =
+                set.app_containers.iter().filter(|piece| piece.is_about(own.name(), is_init)).collect();
+            let has =
+                |variable: &Variable| own.place_of(&variable.name).is_some_and(|(_, raw)| variable.is_same(raw.get()));
+            let variable = variables_of(&pieces).into_iter().find(|(_, variable)| !has(variable));
+            let mount = || {
+                let mut mounts = pieces.iter().flat_map(|piece| &piece.mounts);
+                mounts.find(|mount| own.mounted_at(&mount.path) != Some(&*mount.volume))
+            };
+            let what = variable
+                .map(|(_, variable)| format!("variable {:?}", variable.name))
+                .or_else(|| mount().map(|mount| format!("what is mounted at {:?}", mount.path)))?;
             Some(format!("container {:?} differs in {what} (spec.appContainers)", super::clash::shortened(own.name())))
         })
     }
@@ -228,25 +241,83 @@ impl<'s> Injection<'_, 's> {
     }
 }
 
+/// The variables of entries, each name once, and whether it is overwritten. Of several with one name the first that is overwritten
+/// counts: were the API server to ask again, it would be the one in the container.
+fn variables_of<'s>(pieces: &[&'s AppPiece]) -> Vec<(bool, &'s Variable)> {
+    let all = || pieces.iter().flat_map(|piece| piece.env.iter().map(|variable| (piece.overwrites, variable)));
+    if pieces.len() == 1 {
+        return all().collect();
+    }
+    let mut first: BTreeMap<&str, (bool, usize)> = BTreeMap::new();
+    for (at, (overwrites, variable)) in all().enumerate() {
+        let known = first.entry(&variable.name).or_insert((overwrites, at));
+        if overwrites && !known.0 {
+            *known = (true, at);
+        }
+    }
+    let counts = |(at, (_, variable)): &(usize, (bool, &Variable))| {
+        first.get(variable.name.as_str()).is_some_and(|(_, first)| first == at)
+    };
+    all().enumerate().filter(counts).map(|(_, variable)| variable).collect()
+}
+
+/// Names of variables that the set overwrites, and that the container has behind another variable of the set that refers to them: the
+/// kubelet resolves a reference by what comes before it. The author of the pod chooses where the container has them.
+fn needed_sooner<'s>(variables: &[(bool, &'s Variable)], own: &Own<'_>) -> BTreeSet<&'s str> {
+    let mut needed = BTreeSet::new();
+    let refers = |(_, variable): &(bool, &Variable)| !variable.references.is_empty();
+    if !variables.iter().any(|(overwrites, _)| *overwrites) || !variables.iter().any(refers) {
+        return needed;
+    }
+    let mut overwritten: BTreeSet<&'s str> =
+        variables.iter().filter(|(overwrites, _)| *overwrites).map(|(_, variable)| variable.name.as_str()).collect();
+    let first = |name: &str| own.places_of(name).next().map(|(at, _)| at);
+    // From behind: what comes in front for another may refer to more. What is written behind a reference does not resolve it anywhere.
+    for (overwrites, variable) in variables.iter().rev() {
+        overwritten.remove(variable.name.as_str());
+        let at = first(&variable.name).filter(|_| !needed.contains(variable.name.as_str()));
+        if at.is_some() && !overwrites {
+            continue;
+        }
+        for name in variable.references.iter().filter_map(|name| overwritten.get(name.as_str())) {
+            if first(name).is_some_and(|of_other| at.is_none_or(|at| of_other > at)) {
+                needed.insert(*name);
+            }
+        }
+    }
+    needed
+}
+
 fn add_variables<'s>(
-    piece: &'s AppPiece,
+    variables: &[(bool, &'s Variable)],
     own: &Own<'_>,
     earlier: Option<&Change<'s>>,
     change: &mut Change<'s>,
 ) -> usize {
+    let sooner = needed_sooner(variables, own);
     let mut bytes = 0;
-    for variable in &piece.env {
+    for (overwrites, variable) in variables {
         let name = variable.name.as_str();
-        if change.names.contains(name) || earlier.is_some_and(|earlier| earlier.names.contains(name)) {
+        match earlier.and_then(|earlier| earlier.variables.get(name)) {
+            Some(other) if !overwrites || other.agrees_with(variable) => continue,
+            // As within a set.
+            Some(_) => drop(change.instead.insert(name)),
+            None => {}
+        }
+        let is_there = own.place_of(name).is_some();
+        if is_there && !overwrites {
             continue;
         }
-        match own.place_of(name) {
-            None => change.front.push(variable),
-            Some((at, raw)) if piece.overwrites && !variable.is_same(raw.get()) => change.replaced.push((at, variable)),
-            Some(_) => continue,
+        let before = change.replaced.len();
+        let differing = own.places_of(name).filter(|(_, raw)| !variable.is_same(raw.get()));
+        change.replaced.extend(differing.map(|(at, _)| (at, *variable)));
+        let is_in_front = !is_there || sooner.contains(name);
+        change.front.extend(is_in_front.then_some(*variable));
+        let count = change.replaced.len() - before + usize::from(is_in_front);
+        if count > 0 {
+            change.variables.insert(name, variable);
+            bytes += (variable.json.len() + OPERATION) * count;
         }
-        change.names.insert(name);
-        bytes += variable.json.len() + OPERATION;
     }
     bytes
 }
@@ -286,5 +357,10 @@ fn add_mounts<'s>(
 fn too_much(set: &CompiledSet) -> Clash {
     let text = "what sets add to the pod's own containers (spec.appContainers) exceeds 3 MiB or is for more than 1000 containers, and no \
                 node runs such a pod; make the pod smaller";
+    Clash::illegal(set, "spec.containers", text)
+}
+
+fn repeated(set: &CompiledSet) -> Clash {
+    let text = "a container of the pod has variables that the set overwrites (spec.appContainers) more than 1000 times; name each once";
     Clash::illegal(set, "spec.containers", text)
 }

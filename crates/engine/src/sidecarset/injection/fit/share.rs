@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 use super::sources::Own;
 use super::{Container, DecodeRoom, Fitting, TooMuch, same_path};
 use crate::sidecarset::api::text;
+use crate::sidecarset::references::references;
 
 /// Where containers have the token of the pod's service account.
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -197,45 +198,5 @@ impl<'p> Fitting<'p, '_> {
             }
         }
         Ok(())
-    }
-}
-
-/// Names in `$(NAME)`, as `k8s.io/kubernetes/third_party/forked/golang/expansion` reads them: `$$(NAME)` is none.
-fn references(text: &str) -> Vec<String> {
-    let mut names = Vec::new();
-    let mut rest = text;
-    while let Some((_, after)) = rest.split_once('$') {
-        rest = match after.strip_prefix('(') {
-            Some(inner) => match inner.split_once(')') {
-                Some((name, after)) => {
-                    names.push(name.to_owned());
-                    after
-                }
-                None => inner,
-            },
-            None => after.strip_prefix('$').unwrap_or(after),
-        };
-    }
-    names
-}
-
-#[cfg(test)]
-mod tests {
-    use super::references;
-
-    #[test]
-    fn an_escaped_reference_is_none() {
-        for (text, expected) in [
-            ("foo/$(POD_NAME)/$(OD_NAME)/conf", &["POD_NAME", "OD_NAME"][..]),
-            ("$$(A)", &[]),
-            ("$$$(A)", &["A"]),
-            ("$(A", &[]),
-            ("$A$(B)", &["B"]),
-            ("$", &[]),
-            ("$()", &[""]),
-            ("", &[]),
-        ] {
-            assert_eq!(references(text), expected, "{text}");
-        }
     }
 }

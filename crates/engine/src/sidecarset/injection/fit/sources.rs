@@ -47,9 +47,30 @@ pub(in crate::sidecarset::injection) struct Own<'p> {
     /// One of its lists is longer than what was read of it.
     is_longer: bool,
     parts: ContainerParts<'p>,
-    variables: OnceCell<BTreeMap<Text<'p>, (usize, &'p RawValue)>>,
+    variables: OnceCell<Variables<'p>>,
     // Volumes by the places at which they are mounted, and empty texts where devices are.
     mounted: OnceCell<BTreeMap<String, String>>,
+}
+
+/// The variables of a container by name, with their positions.
+#[derive(Debug, Default)]
+struct Variables<'p> {
+    last: BTreeMap<Text<'p>, (usize, &'p RawValue)>,
+    // Of a name that is there several times, those before the last one.
+    earlier: BTreeMap<Text<'p>, Vec<(usize, &'p RawValue)>>,
+}
+
+impl<'p> Variables<'p> {
+    fn of(list: &[&'p RawValue]) -> Self {
+        let mut variables = Self::default();
+        for (at, raw) in list.iter().enumerate() {
+            let Some(name) = name_of(raw) else { continue };
+            if let Some(earlier) = variables.last.insert(name.clone(), (at, raw)) {
+                variables.earlier.entry(name).or_default().push(earlier);
+            }
+        }
+        variables
+    }
 }
 
 /// Where a volume is in a container.
@@ -227,11 +248,26 @@ impl<'p> Own<'p> {
 
     /// The same, with its position.
     pub(in crate::sidecarset::injection) fn place_of(&self, name: &str) -> Option<(usize, &'p RawValue)> {
-        let variables = self.variables.get_or_init(|| {
-            let positions = self.parts.env.iter().enumerate();
-            positions.filter_map(|(at, raw)| Some((name_of(raw)?, (at, *raw)))).collect()
-        });
-        variables.get(name).copied()
+        self.variables().last.get(name).copied()
+    }
+
+    /// All variables of that name, with their positions: a reference between two of them is to the first.
+    pub(in crate::sidecarset::injection) fn places_of(
+        &self,
+        name: &str,
+    ) -> impl Iterator<Item = (usize, &'p RawValue)> + use<'_, 'p> {
+        let variables = self.variables();
+        let earlier = variables.earlier.get(name).into_iter().flatten();
+        earlier.chain(variables.last.get(name)).copied()
+    }
+
+    /// How many variables of that name there are before the last one.
+    pub(in crate::sidecarset::injection) fn repeats_of(&self, name: &str) -> usize {
+        self.variables().earlier.get(name).map_or(0, Vec::len)
+    }
+
+    fn variables(&self) -> &Variables<'p> {
+        self.variables.get_or_init(|| Variables::of(&self.parts.env))
     }
 
     /// The volume that is mounted at a path; an empty text where a device is there.

@@ -1,0 +1,72 @@
+//! Containers that a must brought and has no longer, because it was renamed or taken out of the set: no form of the set says what they
+//! are to be, and only a new pod goes without them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use admission::bounded::first_chars;
+
+use super::forms::{self, Must};
+use super::{Containers, Update, all};
+use crate::pod::validate::must;
+use crate::pod::view::PodView;
+use crate::sidecarset::compiled::CompiledSet;
+use crate::sidecarset::injection::Carried;
+
+/// The longest name that a container can have, in characters.
+const NAME_MAX: usize = 63;
+
+/// Containers that a pod had, each with the must that brought it.
+#[derive(Default)]
+pub(super) struct LeftOver<'m, 's, 'p>(BTreeMap<&'p str, &'m Must<'s>>);
+
+impl<'m, 's, 'p> LeftOver<'m, 's, 'p> {
+    /// The must that brought the container of that name.
+    pub fn of(&self, name: &str) -> Option<(&'p str, &'m Must<'s>)> {
+        self.0.get_key_value(name).map(|(name, must)| (*name, *must))
+    }
+
+    /// Whether the must brought any of them.
+    pub fn has_of(&self, must: &Must<'_>) -> bool {
+        self.0.values().any(|of| of.name() == must.name())
+    }
+}
+
+impl<'u> Update<'u, '_> {
+    /// By the record that the pod had. Of a must it says what injection put there, and does not change in a running pod.
+    pub fn left_over<'m, 's>(&self, musts: &'m [Must<'s>], containers: &Containers<'u>) -> LeftOver<'m, 's, 'u> {
+        let sets: Vec<&CompiledSet> = musts.iter().map(|must| -> &CompiledSet { must.set }).collect();
+        let carried = Carried::read(&self.old.metadata, &sets);
+        if carried.is_empty() {
+            return LeftOver::default();
+        }
+        let of_sets = || self.all.iter().flat_map(|(set, _)| forms::names(set, self.snapshot));
+        let known: BTreeSet<&str> = of_sets().chain(musts.iter().flat_map(|must| must.names(containers))).collect();
+        let of_must = |must: &'m Must<'s>| {
+            let recorded = carried.containers(must.name()).filter(|(_, name)| !known.contains(name));
+            let names: Vec<&'u str> = recorded.filter_map(|(_, name)| containers.old.get(name).copied()).collect();
+            names.into_iter().map(move |name| (name, must))
+        };
+        LeftOver(musts.iter().flat_map(of_must).collect())
+    }
+
+    /// Why those may not become others: an update changes the image of a container alone.
+    pub fn left_over_changed(&self, left_over: &LeftOver<'_, '_, '_>) -> Vec<String> {
+        if left_over.0.is_empty() {
+            return Vec::new();
+        }
+        let (old, new) = (images(self.old), images(self.new));
+        let changed = left_over.0.iter().filter(|(name, _)| old.get(*name) != new.get(*name));
+        let text = |(name, of): (&&str, &&Must<'_>)| {
+            format!(
+                "{}, and container {}, which an older form of the set brought, may not become another; recreate the pod",
+                must(of.set),
+                first_chars(name, NAME_MAX)
+            )
+        };
+        changed.map(text).collect()
+    }
+}
+
+fn images<'p>(pod: &'p PodView<'_>) -> BTreeMap<&'p str, &'p str> {
+    all(pod).map(|container| (container.name.as_str(), container.image.as_str())).collect()
+}
