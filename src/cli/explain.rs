@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use super::cluster::{ClusterArgs, pod_of_cluster};
+use super::findings::{Diagnostic, Level};
 use super::namespace::namespace;
 use super::offline::{OfflineModel, OfflineModelArgs, minor_version};
 use super::render::inject::{RenderRules, pod, render};
@@ -151,9 +152,21 @@ fn explain_input(args: &ExplainArgs, report: &mut CommandReport<'_>, stdin: &mut
         let rules = RenderRules { namespace: &args.namespace, validate: Validate::Warn };
         for object in &objects {
             warn_of_typing(&render(object.clone(), rules, &model), report);
+            note_templates(object, &args.namespace, report);
         }
     }
     explain_all(objects, args, &model).map_err(|errors| report.errors(&errors)).ok()
+}
+
+/// Notes where the pods of an object were found that its kind does not say, as `outrider render` does.
+fn note_templates(Manifest { source, value, .. }: &Manifest, namespace: &str, report: &mut CommandReport<'_>) {
+    let Ok(identity) = identity(value) else { return };
+    let found = FoundTemplates::of(&identity, value);
+    for note in found.elsewhere.iter().cloned().chain(typing::by_shape(&identity, &found)) {
+        let namespace = identity.namespace.as_deref().unwrap_or(namespace);
+        let title = title(&identity, Some(namespace), value);
+        report.add(Diagnostic::of(Level::Note, source, format!("{title}: {note}")));
+    }
 }
 
 impl ExplainArgs {

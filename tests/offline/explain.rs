@@ -151,3 +151,33 @@ fn what_is_named_without_a_flag_is_answered_with_what_to_write() {
         );
     }
 }
+
+/// A kind that is not known may be misspelt: explain notes it as render does.
+#[test]
+fn a_workload_of_an_unknown_kind_is_noted_as_by_render() {
+    const SPEC: &str = "metadata: {name: web, labels: {app: web}}\nspec:\n  template:\n    metadata: {labels: {app: web}}\n    spec: \
+                        {containers: [{name: web, image: 'web:1'}]}\n";
+    let notes = |command: &str, head: &str| {
+        let ran =
+            outrider(&[command, "--manifests", "tests/fixtures/manifests", "-f", "-"], &format!("{head}\n{SPEC}"));
+        let notes = ran
+            .stderr
+            .lines()
+            .filter(|line| line.contains(": note: ") && !line.contains(" is unchanged: "))
+            .map(str::to_owned);
+        notes.collect::<Vec<_>>()
+    };
+    for (head, meant) in [
+        ("apiVersion: apps/v1\nkind: Deploymnet", " (did you mean kind \"Deployment\"?)"),
+        ("apiVersion: apps/v1\nkind: deployment", " (did you mean kind \"Deployment\"?)"),
+        ("apiVersion: batch/v1\nkind: Deploymnet", ""),
+        ("apiVersion: example.com/v1\nkind: Deploymnet", ""),
+    ] {
+        let kind = head.rsplit(' ').next().unwrap();
+        let expected =
+            format!("stdin:5: note: {kind} default/web: pod templates found by their shape: spec.template{meant}");
+        assert_eq!(notes("explain", head), [expected.as_str()], "{head}");
+        assert_eq!(notes("render", head), [expected.as_str()], "{head}");
+    }
+    assert!(notes("explain", "apiVersion: apps/v1\nkind: Deployment").is_empty());
+}
