@@ -250,7 +250,8 @@ fn explain_all(
         }
     }
     if all.is_empty() && errors.is_empty() {
-        errors.push("there is no pod, and nothing that makes pods".to_owned());
+        let named: Vec<String> = args.files.iter().map(|path| input::name(path)).collect();
+        errors.push(format!("there is no pod, and nothing that makes pods, in {}", named.join(", ")));
     }
     if errors.is_empty() { Ok(all) } else { Err(errors) }
 }
