@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::cluster::{ClusterArgs, pod_of_cluster};
 use super::findings::{Diagnostic, Level};
+use super::named;
 use super::namespace::namespace;
 use super::offline::{OfflineModel, OfflineModelArgs, minor_version};
 use super::render::inject::{RenderRules, pod, render};
@@ -17,7 +18,6 @@ use super::render::rendered::title;
 use super::render::templates::{FoundTemplate, FoundTemplates};
 use super::render::{namespaces, typing, warn_of_typing};
 use super::report::{CommandReport, ReportArgs};
-use super::stray::{is_file, needs_flag};
 use super::streams::{CommandOutcome, Streams, with_process_streams};
 use crate::input::{self, Identity, Manifest, identity};
 use crate::validate::Validate;
@@ -191,27 +191,7 @@ impl ExplainArgs {
     /// What to write instead.
     fn pod_name(&self) -> Result<Option<&str>, String> {
         let words: Vec<&str> = self.object.iter().map(String::as_str).collect();
-        let is_pod = |kind: &str| matches!(kind, "pod" | "pods" | "po");
-        let name = match words.as_slice() {
-            [] => return Ok(None),
-            [kind, name] if is_pod(kind) => *name,
-            [kind] if is_pod(kind) => {
-                return Err("the name of the pod is missing: outrider explain pod NAME".to_owned());
-            }
-            // As kubectl takes it, too.
-            [word] if word.split_once('/').is_some_and(|(kind, name)| is_pod(kind) && !is_file(name)) => {
-                word.split_once('/').map_or(*word, |(_, name)| name)
-            }
-            words => {
-                return Err(match words.iter().find(|word| is_file(word)) {
-                    Some(file) => needs_flag(file),
-                    None => format!(
-                        "{:?} cannot be read from a cluster: write pod and its name, or use -f",
-                        words.first().copied().unwrap_or_default()
-                    ),
-                });
-            }
-        };
+        let Some(name) = named::pod_name(&words, &self.namespace)? else { return Ok(None) };
         if self.files.is_empty() {
             return Ok(Some(name));
         }
