@@ -9,6 +9,8 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use super::cluster::{ClusterArgs, pod_of_cluster};
+use super::findings::{Diagnostic, Level};
+use super::named;
 use super::namespace::namespace;
 use super::offline::{OfflineModel, OfflineModelArgs, minor_version};
 use super::render::inject::{RenderRules, pod, render};
@@ -16,7 +18,6 @@ use super::render::rendered::title;
 use super::render::templates::{FoundTemplate, FoundTemplates};
 use super::render::{namespaces, typing, warn_of_typing};
 use super::report::{CommandReport, ReportArgs};
-use super::stray::{is_file, needs_flag};
 use super::streams::{CommandOutcome, Streams, with_process_streams};
 use crate::input::{self, Identity, Manifest, identity};
 use crate::validate::Validate;
@@ -151,9 +152,21 @@ fn explain_input(args: &ExplainArgs, report: &mut CommandReport<'_>, stdin: &mut
         let rules = RenderRules { namespace: &args.namespace, validate: Validate::Warn };
         for object in &objects {
             warn_of_typing(&render(object.clone(), rules, &model), report);
+            note_templates(object, &args.namespace, report);
         }
     }
     explain_all(objects, args, &model).map_err(|errors| report.errors(&errors)).ok()
+}
+
+/// Notes where the pods of an object were found that its kind does not say, as `outrider render` does.
+fn note_templates(Manifest { source, value, .. }: &Manifest, namespace: &str, report: &mut CommandReport<'_>) {
+    let Ok(identity) = identity(value) else { return };
+    let found = FoundTemplates::of(&identity, value);
+    for note in found.elsewhere.iter().cloned().chain(typing::by_shape(&identity, &found)) {
+        let namespace = identity.namespace.as_deref().unwrap_or(namespace);
+        let title = title(&identity, Some(namespace), value);
+        report.add(Diagnostic::of(Level::Note, source, format!("{title}: {note}")));
+    }
 }
 
 impl ExplainArgs {
@@ -178,27 +191,7 @@ impl ExplainArgs {
     /// What to write instead.
     fn pod_name(&self) -> Result<Option<&str>, String> {
         let words: Vec<&str> = self.object.iter().map(String::as_str).collect();
-        let is_pod = |kind: &str| matches!(kind, "pod" | "pods" | "po");
-        let name = match words.as_slice() {
-            [] => return Ok(None),
-            [kind, name] if is_pod(kind) => *name,
-            [kind] if is_pod(kind) => {
-                return Err("the name of the pod is missing: outrider explain pod NAME".to_owned());
-            }
-            // As kubectl takes it, too.
-            [word] if word.split_once('/').is_some_and(|(kind, name)| is_pod(kind) && !is_file(name)) => {
-                word.split_once('/').map_or(*word, |(_, name)| name)
-            }
-            words => {
-                return Err(match words.iter().find(|word| is_file(word)) {
-                    Some(file) => needs_flag(file),
-                    None => format!(
-                        "{:?} cannot be read from a cluster: write pod and its name, or use -f",
-                        words.first().copied().unwrap_or_default()
-                    ),
-                });
-            }
-        };
+        let Some(name) = named::pod_name(&words, &self.namespace)? else { return Ok(None) };
         if self.files.is_empty() {
             return Ok(Some(name));
         }
@@ -237,7 +230,8 @@ fn explain_all(
         }
     }
     if all.is_empty() && errors.is_empty() {
-        errors.push("there is no pod, and nothing that makes pods".to_owned());
+        let named: Vec<String> = args.files.iter().map(|path| input::name(path)).collect();
+        errors.push(format!("there is no pod, and nothing that makes pods, in {}", named.join(", ")));
     }
     if errors.is_empty() { Ok(all) } else { Err(errors) }
 }

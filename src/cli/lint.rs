@@ -25,8 +25,8 @@ pub struct LintArgs {
     /// File or folder with SidecarSets, AdmissionPlugins, ClusterLimitRanges and PodSecurityProfiles (.yaml, .yml, .json), - for stdin; may be repeated
     #[arg(value_name = "PATH", required_unless_present = "filenames")]
     pub paths: Vec<PathBuf>,
-    /// The same as PATH, as in kubectl
-    #[arg(short, long = "filename", value_name = "PATH")]
+    /// The same as PATH, as in kubectl; `--manifests`, as other commands have it, too
+    #[arg(short, long = "filename", alias = "manifests", value_name = "PATH")]
     pub filenames: Vec<PathBuf>,
     /// Namespaces that are never changed, comma-separated; kube-system, kube-public, kube-node-lease and
     /// outrider-system are always included

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use admission::field::quote;
 use clap::{Args, ValueEnum};
+use engine::offline::model::misspelt_set;
 use engine::openkruise::{self, Converted, DEFINITION};
 use engine::sidecarset::compiled::is_canary;
 use engine::snapshot::Exclusion;
@@ -20,7 +22,7 @@ use super::findings::{Diagnostic, Level, Summary};
 use super::offline::OWN_NAMESPACE;
 use super::report::{CommandReport, ReportArgs};
 use super::streams::{CommandOutcome, Streams, with_process_streams};
-use crate::input::{self, Manifest};
+use crate::input::{self, Identity, Manifest, identity};
 use crate::kinds::Kinds;
 use crate::registry::registry;
 use crate::standalone::{self, Validate};
@@ -153,13 +155,31 @@ fn read(args: &MigrateArgs, report: &mut CommandReport<'_>, stdin: &mut dyn Read
             }
         }
     }
+    let is_misspelt = report_misspelt(&found, report);
     if !found.iter().any(|manifest| openkruise::is_set(&manifest.value)) {
+        if is_misspelt {
+            return None;
+        }
         let listed: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
         let place = if args.live { "the cluster".to_owned() } else { listed.join(", ") };
         report.add(Diagnostic::bare(Level::Error, format!("no {DEFINITION} object in {place}")));
         return None;
     }
     Some(found)
+}
+
+/// Reports what is a set but for a slip in its kind, which would be left out; whether there is any.
+fn report_misspelt(found: &[Manifest], report: &mut CommandReport<'_>) -> bool {
+    let before = report.count(Level::Error);
+    for Manifest { source, value, .. } in found {
+        let Ok(identity) = identity(value) else { continue };
+        if let Some(meant) = misspelt_set(&identity) {
+            let Identity { api_version, kind, .. } = identity;
+            let text = format!("there is no {kind} in {api_version} (did you mean {}?)", quote(&meant));
+            report.add(Diagnostic::of(Level::Error, source, text));
+        }
+    }
+    report.count(Level::Error) > before
 }
 
 /// Every object of OpenKruise, converted, the list of annotations first: sets are refused that give others. Canaries come last, as they

@@ -19,6 +19,7 @@ pub mod kinds;
 pub mod lint;
 pub mod manifests;
 pub mod migrate;
+mod named;
 mod namespace;
 pub mod offline;
 pub mod plugins;

@@ -178,3 +178,47 @@ fn a_case_that_several_objects_may_be_meant_by_names_them_and_what_to_write() {
     let many = vec![config; 7];
     assert!(told(&many, "").contains("ConfigMap web (app.yaml:17), and 2 more; "), "{}", told(&many, ""));
 }
+
+/// A file that a test file names and that is not there is wrong in the test file; what is wrong inside of a file is wrong there.
+#[test]
+fn a_file_that_cannot_be_read_has_the_line_on_which_the_test_file_names_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let namespace_only = "apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n";
+    for (name, text) in
+        [("sets.yaml", SET), ("app.yaml", POD), ("none.yaml", namespace_only), ("broken.yaml", "a: [\n")]
+    {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    let path = folder.path().join("outrider-test.yaml").display().to_string();
+    let told = |sets: &[&str], resources: &[&str]| {
+        let lines = |paths: &[&str]| paths.iter().map(|path| format!("- {path}\n")).collect::<String>();
+        let text = format!(
+            "apiVersion: cli.outrider.dev/v1alpha1\nkind: Test\nsets:\n{}resources:\n{}results:\n- {{resource: web, result: injected}}\n",
+            lines(sets),
+            lines(resources)
+        );
+        std::fs::write(&path, text).unwrap();
+        let ran = outrider(&["test", &path], "");
+        assert_eq!(ran.outcome, CommandOutcome::BadInput, "{}", ran.stderr);
+        ran.stderr.replace(&format!("{}/", folder.path().display()), "")
+    };
+    assert_eq!(
+        told(&["sets.yaml", "nowhere.yaml", "nor/here"], &["app.yaml"]),
+        "outrider-test.yaml:5: error: sets[1]: nowhere.yaml: No such file or directory (os error 2)\noutrider-test.yaml:6: error: sets[2]: \
+         nor/here: No such file or directory (os error 2)\n2 errors\n"
+    );
+    assert_eq!(
+        told(&["sets.yaml"], &["app.yaml", "nowhere.yaml"]),
+        "outrider-test.yaml:7: error: resources[1]: nowhere.yaml: No such file or directory (os error 2)\n1 error\n"
+    );
+    assert_eq!(
+        told(&["none.yaml"], &["app.yaml"]),
+        "outrider-test.yaml:3: error: sets: no SidecarSet (apps.outrider.dev/v1alpha1), AdmissionPlugin, ClusterLimitRange or \
+         PodSecurityProfile in none.yaml\n1 error\n"
+    );
+    assert_eq!(
+        told(&[], &["app.yaml"]),
+        "outrider-test.yaml:3: error: sets: Required value: at least one file or folder with sets\n1 error\n"
+    );
+    assert!(told(&["sets.yaml"], &["broken.yaml"]).starts_with("broken.yaml:"));
+}

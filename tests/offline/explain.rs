@@ -134,6 +134,12 @@ fn namespaces_among_the_explained_documents_count() {
 fn what_is_named_without_a_flag_is_answered_with_what_to_write() {
     const HINT: &str = "a file needs a flag: -f pod.yaml if it has pods and what makes pods, --manifests pod.yaml if it has sets and \
                         namespaces";
+    let of_workload = |kind: &str, name: &str, namespace: &str| {
+        format!(
+            "of a cluster only pods are read: name a pod of the {kind} (outrider explain pod NAME -n {namespace}), or give its manifest: \
+             kubectl get {kind} {name} -n {namespace} -o yaml | outrider explain --from-cluster -n {namespace} -f -"
+        )
+    };
     for (arguments, expected) in [
         (&["pod.yaml"][..], HINT),
         (&["pod.yaml", "--manifests", "sets"], HINT),
@@ -141,7 +147,20 @@ fn what_is_named_without_a_flag_is_answered_with_what_to_write() {
         (&["pod", "web-0", "-f", PODS], "a pod of the cluster and -f are both named: leave one of them out"),
         (&["pod"], "the name of the pod is missing: outrider explain pod NAME"),
         (&["web-0"], "\"web-0\" cannot be read from a cluster: write pod and its name, or use -f"),
-        (&["deployment", "web"], "\"deployment\" cannot be read from a cluster: write pod and its name, or use -f"),
+        (&["pod/"], "the name of the pod is missing: outrider explain pod NAME"),
+        (&["Po"], "the name of the pod is missing: outrider explain pod NAME"),
+        (&["Pod", "web-0", "-f", PODS], "a pod of the cluster and -f are both named: leave one of them out"),
+        (&["PODS/web-0", "-f", PODS], "a pod of the cluster and -f are both named: leave one of them out"),
+        (&["service", "web"], "\"service\" cannot be read from a cluster: write pod and its name, or use -f"),
+        (&["deployment", "web"], &of_workload("deployment", "web", "default")),
+        (&["deploy/web", "-n", "shop"], &of_workload("deployment", "web", "shop")),
+        (&["Deployment.apps/web"], &of_workload("deployment", "web", "default")),
+        (&["sts"], &of_workload("statefulset", "NAME", "default")),
+        (&["cronjob", "$(x)"], &of_workload("cronjob", "NAME", "default")),
+        (&["deployment.yaml"], &HINT.replace("pod.yaml", "deployment.yaml")),
+        (&["deploy/web.yaml"], &HINT.replace("pod.yaml", "deploy/web.yaml")),
+        // A folder that is there.
+        (&["tests/offline"], &HINT.replace("pod.yaml", "tests/offline")),
     ] {
         let explained = outrider(&[&["explain"], arguments].concat(), "");
         assert_eq!(
@@ -150,4 +169,34 @@ fn what_is_named_without_a_flag_is_answered_with_what_to_write() {
             "{arguments:?}"
         );
     }
+}
+
+/// A kind that is not known may be misspelt: explain notes it as render does.
+#[test]
+fn a_workload_of_an_unknown_kind_is_noted_as_by_render() {
+    const SPEC: &str = "metadata: {name: web, labels: {app: web}}\nspec:\n  template:\n    metadata: {labels: {app: web}}\n    spec: \
+                        {containers: [{name: web, image: 'web:1'}]}\n";
+    let notes = |command: &str, head: &str| {
+        let ran =
+            outrider(&[command, "--manifests", "tests/fixtures/manifests", "-f", "-"], &format!("{head}\n{SPEC}"));
+        let notes = ran
+            .stderr
+            .lines()
+            .filter(|line| line.contains(": note: ") && !line.contains(" is unchanged: "))
+            .map(str::to_owned);
+        notes.collect::<Vec<_>>()
+    };
+    for (head, meant) in [
+        ("apiVersion: apps/v1\nkind: Deploymnet", " (did you mean kind \"Deployment\"?)"),
+        ("apiVersion: apps/v1\nkind: deployment", " (did you mean kind \"Deployment\"?)"),
+        ("apiVersion: batch/v1\nkind: Deploymnet", ""),
+        ("apiVersion: example.com/v1\nkind: Deploymnet", ""),
+    ] {
+        let kind = head.rsplit(' ').next().unwrap();
+        let expected =
+            format!("stdin:5: note: {kind} default/web: pod templates found by their shape: spec.template{meant}");
+        assert_eq!(notes("explain", head), [expected.as_str()], "{head}");
+        assert_eq!(notes("render", head), [expected.as_str()], "{head}");
+    }
+    assert!(notes("explain", "apiVersion: apps/v1\nkind: Deployment").is_empty());
 }

@@ -47,6 +47,49 @@ fn lint_names_the_line_of_each_fault() {
     assert_eq!((fine.outcome, fine.stderr.as_str()), (CommandOutcome::Fine, "1 object checked\n"));
 }
 
+/// A kind in other letters, or in another group, would be left out, and labels are written as in a Service's selector.
+#[test]
+fn what_a_slip_in_a_kind_or_in_a_selector_may_mean_is_suggested() {
+    let slips = [
+        ("Sidecarset", "apps.outrider.dev/v1alpha1", "apps.outrider.dev/v1alpha1 SidecarSet"),
+        ("sidecarSet", "apps.kruise.io/v1alpha1", "apps.kruise.io/v1alpha1 SidecarSet"),
+        ("SideCarSets", "apps.kruise.io/v1beta1", "apps.kruise.io/v1beta1 SidecarSet"),
+        ("Sidecarset", "apps/v1", "apps.outrider.dev/v1alpha1 SidecarSet"),
+        ("AdmissionPlugin", "apps.outrider.dev/v1alpha1", "policy.outrider.dev/v1alpha1 AdmissionPlugin"),
+        ("admissionplugin", "policy.outrider.dev/v1alpha1", "policy.outrider.dev/v1alpha1 AdmissionPlugin"),
+    ];
+    for (kind, api_version, meant) in slips {
+        let text = SET.replace("apps.outrider.dev/v1alpha1", api_version).replace("SidecarSet", kind);
+        let error = format!("stdin:1: error: there is no {kind} in {api_version} (did you mean \"{meant}\"?)\n");
+        let ran = outrider(&["lint", "-"], &text);
+        assert_eq!((ran.outcome, ran.stderr), (CommandOutcome::BadInput, format!("{error}1 error\n")));
+        let beside = outrider(&["lint", "-"], &format!("{text}---\n{SET}"));
+        assert_eq!(beside.outcome, CommandOutcome::Refused, "{}", beside.stderr);
+        if api_version.starts_with("apps.kruise.io") {
+            let ran = outrider(&["migrate", "-"], &text);
+            assert_eq!((ran.outcome, ran.stderr), (CommandOutcome::BadInput, error));
+        }
+    }
+    let kruise = SET.replace("apps.outrider.dev", "apps.kruise.io");
+    let ran = outrider(&["migrate", "-"], &format!("{kruise}---\n{}", kruise.replace("SidecarSet", "Sidecarset")));
+    assert_eq!((ran.outcome, ran.stdout.as_str()), (CommandOutcome::Refused, ""), "{}", ran.stderr);
+    let other = "apiVersion: apps.kruise.io/v1alpha1\nkind: CloneSet\nmetadata: {name: a}\n";
+    assert_eq!(outrider(&["lint", "-"], &format!("{other}---\n{SET}")).outcome, CommandOutcome::Fine);
+    assert_eq!(
+        outrider(&["lint", "-"], &SET.replace("    matchLabels: {app: web}", "    app: web")).stderr,
+        "stdin:7: error: SidecarSet \"proxy\": unknown field \"spec.selector.app\" (did you mean \"matchLabels[app]\"?)\n1 object \
+         checked, 1 error\n"
+    );
+}
+
+#[test]
+fn lint_takes_files_by_the_flags_of_other_commands_too() {
+    for flag in ["-f", "--filename", "--manifests"] {
+        let ran = outrider(&["lint", flag, "-"], SET);
+        assert_eq!((ran.outcome, ran.stderr.as_str()), (CommandOutcome::Fine, "1 object checked\n"), "{flag}");
+    }
+}
+
 /// A set cannot know the containers of pods, but workloads beside it have some.
 #[test]
 fn lint_warns_of_containers_that_no_workload_in_the_files_has() {

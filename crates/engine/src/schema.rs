@@ -72,10 +72,12 @@ impl UnknownField<'_> {
         &self.path
     }
 
-    /// The field of its object that may have been meant, as ` (did you mean "image"?)`; empty where no name is near.
+    /// The field of its object that may have been meant, as ` (did you mean "image"?)`; empty where no name is near. In a selector it
+    /// is a label, as the selector of a Service has it.
     pub fn suggestion(&self) -> String {
-        let meant = suggest(&self.key, self.known.keys().map(String::as_str));
-        meant.map_or_else(String::new, |meant| format!(" (did you mean {}?)", quote(meant)))
+        let near = suggest(&self.key, self.known.keys().map(String::as_str)).map(str::to_owned);
+        let label = || self.known.contains_key(LABELS).then(|| Path::new(LABELS).key(self.key.as_str()).to_string());
+        near.or_else(label).map_or_else(String::new, |meant| format!(" (did you mean {}?)", quote(&meant)))
     }
 
     /// The same, and what becomes of the field.
@@ -88,6 +90,9 @@ impl UnknownField<'_> {
         format!("{self}; {fate}")
     }
 }
+
+/// The field of a selector that has labels.
+const LABELS: &str = "matchLabels";
 
 /// Fields that are an `IntOrString`. A schema calls quantities, which may be any number, the same; the API has them under other names.
 const INT_OR_STRING: [&str; 6] = ["maxSurge", "maxUnavailable", "minAvailable", "partition", "port", "targetPort"];

@@ -118,6 +118,7 @@ impl TestFile {
         }
         let (wrong, unknown) = SHAPE.compared(&document.value);
         let faults = wrong.iter().map(ToString::to_string).chain(unknown.iter().map(ToString::to_string));
+        let faults = faults.chain(no_sets(&document.value).map(|fault| fault.to_string()));
         let faults = faults.chain(faults_of_cases(&document.value).into_iter().map(|fault| fault.to_string()));
         let faults: Vec<String> = faults.map(at).collect();
         if !faults.is_empty() {
@@ -126,6 +127,15 @@ impl TestFile {
         let file = serde_json::from_value(document.value.clone()).map_err(|error| vec![at(error.to_string())])?;
         Ok(Self { line: document.line, ..file })
     }
+}
+
+/// Without anything that decides there is nothing to test.
+fn no_sets(file: &Value) -> Option<Error> {
+    let is_empty = match file.get("sets") {
+        None | Some(Value::Null) => true,
+        Some(sets) => sets.as_array().is_some_and(Vec::is_empty),
+    };
+    is_empty.then(|| Error::required(&Path::new("sets"), "at least one file or folder with sets"))
 }
 
 /// What no case may be without, and what would never be as expected.

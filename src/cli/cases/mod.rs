@@ -1,6 +1,7 @@
 //! `outrider test`: objects in, and what is expected to become of them.
 
 mod file;
+mod named_files;
 pub(super) mod schema;
 
 use std::collections::BTreeSet;
@@ -15,6 +16,7 @@ use clap::{Args, ValueEnum};
 use serde_json::Value;
 
 use self::file::{Expected, TestFile, Verdict, files};
+use self::named_files::NamedFiles;
 use super::explain::explanations;
 use super::findings::{self, Case, Diagnostic, Level, Summary, json, junit, sarif};
 use super::offline::{OWN_NAMESPACE, OfflineModel};
@@ -23,7 +25,7 @@ use super::render::rendered::{Note, Rendered, Unprintable};
 use super::render::{namespaces, warn_of_typing};
 use super::report::{CommandReport, ReportArgs};
 use super::streams::{CommandOutcome, Streams, with_process_streams};
-use crate::input::{self, Identity, Manifest, identity};
+use crate::input::{Identity, Manifest, identity};
 use crate::kinds::Kinds;
 use crate::registry::registry;
 use crate::standalone::{self, Validate};
@@ -180,23 +182,23 @@ impl Resource {
 
 /// The cases of a file; `None` when it cannot be used, which the report says.
 fn of_file(path: &Path, file: &TestFile, report: &mut CommandReport<'_>) -> Option<Vec<Case>> {
-    let folder = path.parent().unwrap_or_else(|| Path::new(""));
-    let beside = |paths: &[PathBuf]| paths.iter().map(|path| folder.join(path)).collect::<Vec<_>>();
-    let sets = beside(&file.sets);
+    let of_field = |field, written| NamedFiles::of(field, written, path, file.line);
+    let (sets, resources) = (of_field("sets", &file.sets), of_field("resources", &file.resources));
     let registry = registry(&Kinds::all());
     let exclusion = Arc::new(Exclusion::new(OWN_NAMESPACE, file.excluded_namespaces.iter().cloned()));
-    let loaded = standalone::load(&sets, &exclusion, &registry, Validate::Strict, None)
+    let deciding = sets.read(report)?;
+    let loaded = standalone::of(&deciding, &sets.paths, &exclusion, &registry, Validate::Strict, None)
         .map_err(|found| report.unusable(&found))
         .ok()?;
     if let Some(no_set) = loaded.no_set {
-        report.read(Level::Error, &format!("{}:1: {no_set}", path.display()));
+        sets.wrong(&no_set, report);
         return None;
     }
     for warning in &loaded.warnings {
         report.read(Level::Warning, warning);
     }
     let mut model = OfflineModel { registry, snapshot: loaded.snapshot, no_set: None, questions: Questions::Open };
-    let manifests = input::load(&beside(&file.resources)).map_err(|errors| report.errors(&errors)).ok()?;
+    let manifests = resources.read(report)?;
     namespaces::learn(&mut model, &manifests, Validate::Strict, report)?;
     let rules = RenderRules { namespace: file.namespace.as_deref().unwrap_or("default"), validate: Validate::Warn };
     let resources: Vec<Resource> = manifests.into_iter().map(|manifest| resource(manifest, rules, &model)).collect();

@@ -43,9 +43,7 @@ pub fn render(manifest: Manifest, rules: RenderRules<'_>, model: &OfflineModel) 
     let title = title(&identity, has_namespace.then_some(namespace.as_str()), &value);
     let mut said = Said { typing: found.passed_over.clone(), ..Said::default() };
     said.notes.extend(found.elsewhere.clone().map(Note::Other));
-    if found.by_shape && !found.templates.is_empty() {
-        said.note(format!("pod templates found by their shape: {}", found.paths().join(", ")));
-    }
+    said.notes.extend(typing::by_shape(&identity, &found).map(Note::Other));
     for template in &found.templates {
         said.prefix = template.path.as_ref().filter(|_| found.templates.len() > 1).map(|path| format!("{path}: "));
         let pod =

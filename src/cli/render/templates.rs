@@ -67,7 +67,7 @@ impl FoundTemplates {
         if let (true, Some(Value::Object(reference))) = (is_missing, object.pointer("/spec/workloadRef")) {
             let text = |field: &str| reference.get(field).and_then(Value::as_str).unwrap_or_default();
             let elsewhere = format!(
-                "its pods are made from the template of {} {:?}, which spec.workloadRef names: render that",
+                "its pods are made from the template of {} {:?}, which spec.workloadRef names: give that one",
                 text("kind"),
                 text("name")
             );

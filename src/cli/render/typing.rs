@@ -13,6 +13,7 @@ use engine::pod::select::SKIP_ANNOTATION;
 use engine::schema::{SchemaType, UnknownField};
 use engine::sidecarset::validation::{template, told};
 use engine::snapshot::EXCLUDE_LABEL;
+use engine::suggest::suggest;
 
 /// Faults that are listed one by one.
 const FAULTS_TOLD: usize = 20;
@@ -70,6 +71,17 @@ pub fn check(identity: &Identity, object: &Value, after: &Value, found: &FoundTe
         misplaced(object, template, &identity.kind, &mut typing.warnings);
     }
     typing
+}
+
+/// How the templates of an object were found, where its kind does not say it: the kind may be misspelt.
+pub fn by_shape(identity: &Identity, found: &FoundTemplates) -> Option<String> {
+    if !found.by_shape || found.templates.is_empty() {
+        return None;
+    }
+    let of_version = KINDS.iter().filter(|(api_version, ..)| *api_version == identity.api_version);
+    let meant = suggest(&identity.kind, of_version.map(|(_, kind, _)| *kind));
+    let meant = meant.map(|kind| format!(" (did you mean kind {}?)", quote(kind))).unwrap_or_default();
+    Some(format!("pod templates found by their shape: {}{meant}", found.paths().join(", ")))
 }
 
 fn fields(identity: &Identity, object: &Value, found: &FoundTemplates, validate: Validate) -> Typing {

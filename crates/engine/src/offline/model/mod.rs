@@ -4,7 +4,7 @@ mod error;
 mod sorting;
 
 pub use self::error::{Error, Unusable};
-pub use self::sorting::FoundNamespace;
+pub use self::sorting::{FoundNamespace, misspelt_set};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -158,6 +158,7 @@ impl<'m> Sorted<'m> {
                 self.errors.push(Error::Version { origin: origin.clone(), api_version: identity.api_version });
             }
             (group, _) if is_our_group(group) => self.of_ours(origin, identity),
+            _ if let Some(near) = misspelt_set(&identity) => self.no_such_kind(origin, identity, Some(near)),
             _ => {
                 tracing::debug!(
                     origin,
@@ -196,9 +197,13 @@ impl<'m> Sorted<'m> {
         ];
         let own = own.map(|(api_version, kind)| format!("{api_version} {kind}"));
         let types = own.iter().chain(self.other_types).map(String::as_str);
-        let near = suggest(&written, types).map(str::to_owned);
-        let (origin, Identity { api_version, kind, .. }) = (origin.to_owned(), identity);
-        self.errors.push(Error::NoSuchKind { origin, api_version, kind, near });
+        let of_kind = |written: &&str| written.ends_with(&format!(" {}", identity.kind));
+        let near = suggest(&written, types.clone()).or_else(|| types.clone().find(of_kind)).map(str::to_owned);
+        self.no_such_kind(origin, identity, near);
+    }
+
+    fn no_such_kind(&mut self, origin: &str, Identity { api_version, kind, .. }: Identity, near: Option<String>) {
+        self.errors.push(Error::NoSuchKind { origin: origin.to_owned(), api_version, kind, near });
     }
 
     /// Records fields that the API server would refuse, or drop. Returns whether the object is to be checked further: what
@@ -356,6 +361,18 @@ impl<'m> Sorted<'m> {
             Err(error) => self.errors.push(Error::Undecodable { origin, kind: NAMESPACE, error }),
         }
     }
+}
+
+/// The type that was meant by an object of another group whose kind is that of a set but for a slip: of OpenKruise's group, or in other
+/// letters in any.
+pub fn misspelt_set(identity: &Identity) -> Option<String> {
+    let (group, kind) = (identity.group(), identity.kind.as_str());
+    if group == openkruise::GROUP {
+        return suggest(kind, [KIND])
+            .filter(|meant| *meant != kind)
+            .map(|kind| format!("{} {kind}", identity.api_version));
+    }
+    (kind != KIND && kind.eq_ignore_ascii_case(KIND)).then(|| format!("{API_VERSION} {KIND}"))
 }
 
 /// Whether a `ControllerRevision` has an owner or a label of sets.

@@ -218,6 +218,12 @@ mod tests {
             ),
             (json!({"containers": [{"somethingElse": 1}]}), r#""spec.containers[0].somethingElse""#, KEPT),
             (json!({"contaners": []}), r#""spec.contaners" (did you mean "containers"?)"#, DROPPED),
+            (json!({"selector": {"app": "web"}}), r#""spec.selector.app" (did you mean "matchLabels[app]"?)"#, DROPPED),
+            (
+                json!({"namespaceSelector": {"example.com/team": "a"}}),
+                r#""spec.namespaceSelector.example.com/team" (did you mean "matchLabels[example.com/team]"?)"#,
+                DROPPED,
+            ),
             (
                 json!({"selector": {"matchLabel": {}}}),
                 r#""spec.selector.matchLabel" (did you mean "matchLabels"?)"#,
