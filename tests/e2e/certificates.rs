@@ -131,7 +131,7 @@ fn rotation(cluster: &Cluster) {
 
 /// The authority is gone, with its key.
 fn loss(cluster: &Cluster) {
-    let (first, _) = authority(cluster);
+    let first = signing(cluster);
     cluster.kubectl_ok(&["delete", "secret", "-n", "outrider-system", "outrider-ca"], None).unwrap();
     let secret = || cluster.kubectl(&["get", "secret", "-n", "outrider-system", "outrider-ca"], None).unwrap();
     eventually("there is another", || secret().success());
