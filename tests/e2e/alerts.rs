@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::process::{Outrider, eventually, outrider};
 use crate::promtool::{file, promtool};
-use crate::replicas::{has_ca_bundles, small_cluster, webhooks_at};
+use crate::replicas::{bundles_in_force, get, small_cluster, webhooks_at};
 use crate::room::{POD, SET};
 use crate::toy_webhook::Begun;
 
@@ -269,8 +269,9 @@ fn alerts_fire_and_end_on_what_a_real_run_exposed() {
     run.issue(0, 90, None);
     run.start(&[]);
     run.kubectl(&["apply", "--server-side", "-f", "-"], &webhooks_at(run.process().webhooks));
-    eventually("the caBundles are written", || has_ca_bundles(&cluster));
+    bundles_in_force(&cluster);
     run.apply(SET, "first");
+    eventually("the set is observed", || get(&cluster, &["sidecarset", "first"])["status"]["observedGeneration"] == 1);
     run.scrapes.push(scrape(&cluster, run.process.as_ref()));
     nothing_is_wrong(&mut run);
     pods_are_refused_or_come_without_sidecars(&mut run);

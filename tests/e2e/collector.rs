@@ -158,7 +158,7 @@ fn a_target_that_is_absent_is_told_and_taken_up_when_it_comes() {
         let file = format!("{}/config/samples/{sample}", env!("CARGO_MANIFEST_DIR"));
         stage.cluster.kubectl_ok(&["apply", "-f", &file], None).unwrap();
     }
-    let ready = ["wait", "--for=condition=Ready", "collector/collector-sample", "--timeout=60s"];
+    let ready = ["wait", "--for=condition=Ready", "collector/collector-sample", "--timeout=120s"];
     stage.cluster.kubectl_ok(&ready, None).unwrap();
     assert_eq!(stage.outrider.forbidden(), [""; 0], "the printed roles are not enough");
 }

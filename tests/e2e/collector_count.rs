@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::collector::{KINDS, collector, deployment, status, target};
 use crate::process::{Outrider, eventually, install_of, service_account_of};
-use crate::workshop::{get, resync, writes};
+use crate::workshop::{get, resync, writes, writes_at_rest};
 
 /// Writes to the Deployment as a person and as its controller would.
 struct Script<'a>(&'a Namespace<'a>);
@@ -89,7 +89,7 @@ fn a_restart_counts_nothing_twice(outrider: Outrider, script: &Script<'_>, start
 
 fn ten_idle_resyncs_cause_no_write(cluster: &Cluster, outrider: &Outrider, script: &Script<'_>) {
     script.counted();
-    let before = writes(cluster, "collectors");
+    let [before] = writes_at_rest(cluster, ["collectors"]);
     resync(outrider, script.0, "collector/c", 10);
     // A write that must happen shows when the audit log is complete.
     script.step(2);

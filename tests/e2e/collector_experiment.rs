@@ -58,7 +58,7 @@ impl<'a> Experiment<'a> {
     /// With a Deployment of three replicas.
     fn begin(cluster: &Cluster, namespace: &'a Namespace<'a>) -> Self {
         namespace.apply(&deployment(3)).unwrap();
-        namespace.kubectl_ok(&["rollout", "status", "deployment/web", "--timeout=60s"], None).unwrap();
+        namespace.kubectl_ok(&["rollout", "status", "deployment/web", "--timeout=120s"], None).unwrap();
         sleep(QUIET);
         namespace.apply(&collector("c", &target())).unwrap();
         eventually("the count has begun", || status(namespace, "c")["events"]["total"] == 0);
@@ -77,7 +77,7 @@ impl<'a> Experiment<'a> {
         for command in commands {
             self.namespace.kubectl_ok(command, None).unwrap();
         }
-        self.namespace.kubectl_ok(&["rollout", "status", "deployment/web", "--timeout=60s"], None).unwrap();
+        self.namespace.kubectl_ok(&["rollout", "status", "deployment/web", "--timeout=120s"], None).unwrap();
         let mut counts = self.counts();
         eventually(&format!("the Collector counts what kubectl prints after: {action}"), || {
             sleep(QUIET);

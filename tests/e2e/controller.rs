@@ -57,8 +57,9 @@ fn the_status_follows_the_pods_and_the_set() {
 
     let outrider = Outrider::registered(&cluster);
     outrider.ready();
+    outrider.called(&cluster);
     cluster.kubectl_ok(&["apply", "-f", "-"], Some(&set("counted", namespace.name(), "1"))).unwrap();
-    let ready = ["wait", "--for=condition=Ready", "sidecarset/counted", "--timeout=60s"];
+    let ready = ["wait", "--for=condition=Ready", "sidecarset/counted", "--timeout=120s"];
     eventually("the set is in force", || cluster.kubectl(&ready, None).unwrap().success());
     namespace.apply(DEPLOYMENT).unwrap();
     eventually("three pods are counted", || counts(&cluster, "counted") == [3, 3, 3]);
@@ -99,9 +100,10 @@ fn one_replica_leads_and_another_takes_over() {
     let account = service_account(&cluster);
     let flags = [
         "--leader-elect",
-        "--leader-elect-lease-duration=3s",
-        "--leader-elect-renew-deadline=2s",
-        "--leader-elect-retry-period=200ms",
+        // A busy machine renews it in this time.
+        "--leader-elect-lease-duration=10s",
+        "--leader-elect-renew-deadline=8s",
+        "--leader-elect-retry-period=500ms",
         "--enable-webhooks=false",
     ];
     let first = Outrider::start(&cluster, &account, &flags);

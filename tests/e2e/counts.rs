@@ -12,7 +12,7 @@ fn pods_of_a_deployment_get_the_sidecar_become_ready_and_are_counted() {
     room.apply_set(SET);
     assert_eq!(room.row(), ["0", "0", "0"]);
     room.apply(DEPLOYMENT);
-    room.kubectl_ok(&["rollout", "status", "deployment/web", "--timeout=60s"], None);
+    room.kubectl_ok(&["rollout", "status", "deployment/web", "--timeout=120s"], None);
     let pods = room.get(&["pods"]);
     let pods = pods["items"].as_array().unwrap();
     assert_eq!(pods.iter().map(containers).collect::<Vec<_>>(), [["proxy", "app"]; 2]);
@@ -44,7 +44,7 @@ spec:
 ";
     room.apply_set(own);
     room.apply(DEPLOYMENT);
-    room.kubectl_ok(&["rollout", "status", "deployment/web", "--timeout=60s"], None);
+    room.kubectl_ok(&["rollout", "status", "deployment/web", "--timeout=120s"], None);
     let names = || -> Vec<String> {
         let pods = room.get(&["pods"]);
         pods["items"].as_array().unwrap().iter().map(|pod| pod["metadata"]["name"].to_string()).collect()
@@ -62,7 +62,7 @@ fn pods_stay_without_the_set_when_their_namespace_gets_its_label_and_those_that_
     let room = Room::new("labelled");
     room.apply_set(&(SET.to_owned() + "  namespaceSelector: {matchLabels: {team: ROOM}}\n"));
     room.apply(DEPLOYMENT);
-    room.kubectl_ok(&["rollout", "status", "deployment/web", "--timeout=60s"], None);
+    room.kubectl_ok(&["rollout", "status", "deployment/web", "--timeout=120s"], None);
     let pods = || -> Vec<Value> { room.get(&["pods"])["items"].as_array().unwrap().clone() };
     let names =
         |pods: &[Value]| -> Vec<String> { pods.iter().map(|pod| pod["metadata"]["name"].to_string()).collect() };
@@ -133,6 +133,7 @@ fn while_nothing_changes_nothing_but_the_lease_is_written() {
     room.apply_set(SET);
     room.pod(POD);
     room.eventually_counts("the pod is counted", ["1", "1", "1"]);
+    room.set_at_rest();
     let versions = || {
         let configurations = room.get(&[
             "mutatingwebhookconfiguration/outrider-mutating",

@@ -52,8 +52,23 @@ fn hostile() -> Vec<(String, String)> {
     ]
 }
 
+/// What kubectl prints. 429 "storage is (re)initializing" is no answer: the API server's cache begins anew for a while after a conversion
+/// that failed.
+fn read(cluster: &Cluster, args: &[&str]) -> String {
+    let mut read = None;
+    eventually("the objects are read", || match cluster.kubectl_ok(args, None) {
+        Ok(text) => {
+            read = Some(text);
+            true
+        }
+        Err(error) if error.to_string().contains("(re)initializing") => false,
+        Err(error) => panic!("{error}"),
+    });
+    read.unwrap()
+}
+
 fn names(cluster: &Cluster, what: &[&str]) -> Vec<String> {
-    let listed = cluster.kubectl_ok(&[&["get", "-o", "name"], what].concat(), None).unwrap();
+    let listed = read(cluster, &[&["get", "-o", "name"], what].concat());
     let mut names: Vec<String> = listed.lines().filter_map(|line| Some(line.rsplit_once('/')?.1.to_owned())).collect();
     names.sort();
     names
@@ -117,14 +132,7 @@ const SEED: u64 = 1;
 /// All objects of a version in a namespace by name, as the API server writes them.
 fn listed(cluster: &Cluster, version: &str, namespace: &Namespace<'_>) -> BTreeMap<String, Box<RawValue>> {
     let path = format!("/apis/batch.outrider.dev/{version}/namespaces/{}/cronjobs", namespace.name());
-    let mut read = None;
-    // 429 "storage is (re)initializing" is no answer: the API server's cache begins anew for a while after a conversion that failed.
-    eventually("the list is read", || match cluster.kubectl_ok(&["get", "--raw", &path], None) {
-        Ok(text) => read.insert(text).starts_with('{'),
-        Err(error) if error.to_string().contains("(re)initializing") => false,
-        Err(error) => panic!("{error}"),
-    });
-    let list: Box<RawValue> = serde_json::from_str(&read.unwrap()).unwrap();
+    let list: Box<RawValue> = serde_json::from_str(&read(cluster, &["get", "--raw", &path])).unwrap();
     let items: Vec<&RawValue> = serde_json::from_str(member(&list, "items").unwrap().get()).unwrap();
     let name = |item: &RawValue| string(member(member(item, "metadata")?, "name")?).map(std::borrow::Cow::into_owned);
     items.into_iter().map(|item| (name(item).unwrap(), item.to_owned())).collect()

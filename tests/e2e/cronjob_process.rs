@@ -162,14 +162,14 @@ fn a_kind_that_is_turned_off_locks_nothing(cluster: &Cluster) {
     eventually("it is asked for conversions", || {
         get(cluster, &["crd", DEFINITION])["spec"]["conversion"]["webhook"]["clientConfig"]["url"] == url
     });
-    assert!(process.log().contains("The kind is off, but its definition exists"), "{}", process.log_tail());
+    eventually("the log has it", || process.log().contains("The kind is off, but its definition exists"));
     eventually("its objects are read in the other version", || {
         let list = ["get", "cronjobs.v2.batch.outrider.dev", "-o=name"];
         namespace.kubectl(&list, None).unwrap().stdout.contains("/held")
     });
     let found = outrider_on(&cluster.kubeconfig(), &["doctor"]);
     assert!(!found.stdout.contains("its conversion webhook"), "{}", found.stdout);
-    namespace.kubectl_ok(&["delete", v1, "held", "--timeout=60s"], None).unwrap();
+    namespace.kubectl_ok(&["delete", v1, "held", "--timeout=120s"], None).unwrap();
 
     namespace.apply(&held.to_string()).unwrap();
     let freed = outrider_on(&cluster.kubeconfig(), &["uninstall", "--kind=cronjob", "--dry-run"]);
@@ -177,7 +177,7 @@ fn a_kind_that_is_turned_off_locks_nothing(cluster: &Cluster) {
     assert!(!freed.stdout.contains("outrider-mutating"), "{}", freed.stdout);
     let none = outrider_on(&cluster.kubeconfig(), &["uninstall", "--kind=welcome", "--dry-run"]);
     assert_eq!(none.stdout, "welcome: objects of this kind do not need Outrider, nothing to do\n", "{}", none.stderr);
-    namespace.kubectl_ok(&["delete", v1, "held", "--timeout=60s"], None).unwrap();
+    namespace.kubectl_ok(&["delete", v1, "held", "--timeout=120s"], None).unwrap();
     process.end();
 }
 

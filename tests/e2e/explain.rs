@@ -70,6 +70,8 @@ fn a_team_with_rights_in_its_namespace_and_the_viewer_of_sets_explains_its_pods(
     let user = format!("dev-{namespace}");
     let view = ["create", "rolebinding", "dev", "--clusterrole=view", &format!("--user={user}")];
     room.namespace.kubectl_ok(&view, None).unwrap();
+    let may = ["auth", "can-i", "get", "pods", &format!("--as={user}")];
+    eventually("the binding is known", || room.namespace.kubectl(&may, None).unwrap().success());
     let explain = || outrider_on(&cluster.kubeconfig(), &["explain", "pod", "web-0", "-n", namespace, "--as", &user]);
     let refused = explain();
     assert_eq!(refused.code, Some(2), "{refused:?}");

@@ -358,6 +358,11 @@ fn tried(cluster: &Cluster, args: &[&str], input: Option<&str>) -> Result<(), St
     if output.success() { Ok(()) } else { Err(output.stderr) }
 }
 
+/// And for no other reason.
+fn is_refused_by_policy(outcome: Result<(), String>) -> bool {
+    outcome.is_err_and(|said| said.contains("may not do this"))
+}
+
 /// Where the outcome is another than in the table.
 fn wrong(cluster: &Cluster, object: &str, rows: Vec<Row>) -> String {
     wrong_in(cluster, &[], object, rows)
@@ -390,7 +395,21 @@ fn guarded() -> Cluster {
     let admin = ["create", "clusterrolebinding", "too-much", "--clusterrole=cluster-admin"];
     let account = "--serviceaccount=outrider-system:outrider";
     cluster.kubectl_ok(&[&admin[..], &[account]].concat(), None).unwrap();
-    eventually("the policies are in force", || tried(&cluster, &["delete", DEFINITION], None).is_err());
+    let may = ["auth", "can-i", "*", "*", "-A", &format!("--as={USER}")];
+    eventually("the account may do everything", || cluster.kubectl(&may, None).unwrap().success());
+    cluster.kubectl_ok(&["create", "serviceaccount", "default", "-n", "default"], None).unwrap();
+    let pod = web("default").replace("\"name\":\"web\"", "\"name\":\"probe\"");
+    let made = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": {"name": "probe"},
+    });
+    eventually("the policies are in force", || {
+        let refused = [
+            tried(&cluster, &["delete", DEFINITION], None),
+            tried(&cluster, &["create", "-f", "-"], Some(&made.to_string())),
+            tried(&cluster, &["create", "-f", "-"], Some(&pod)),
+        ];
+        refused.into_iter().all(is_refused_by_policy)
+    });
     cluster
 }
 
@@ -415,7 +434,7 @@ fn prepared() -> Cluster {
         .to_string(),
     );
     eventually("the policies are in force", || {
-        [MUTATING, DEFINITION].iter().all(|object| tried(&cluster, &["delete", object], None).is_err())
+        [MUTATING, DEFINITION].iter().all(|object| is_refused_by_policy(tried(&cluster, &["delete", object], None)))
     });
     cluster
 }

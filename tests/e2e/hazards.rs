@@ -151,7 +151,7 @@ fn with_every_plugin_on_and_no_replica_the_cluster_lives_and_comes_back() {
         let mut names = names.filter(|name| name != "imagepolicywebhook");
         names.all(|name| condition(&cluster, &name, "Programmed") == "True")
     });
-    assert!(webhooks(&cluster).iter().any(|name| name.starts_with("imagepolicywebhook")));
+    eventually("images are reviewed", || webhooks(&cluster).iter().any(|name| name.starts_with("imagepolicywebhook")));
     outrider.kill();
     let refused = create(&cluster, &of_pods("shop"));
     assert!(refused.stderr.contains("failed calling webhook"), "hazard 3: {}", refused.stderr);

@@ -53,7 +53,7 @@ fn a_namespace_and_its_pods_applied_in_one_go_carry_the_sidecar() {
     // Server-side: the controller-manager makes the service account at the same time.
     cluster.kubectl_ok(&["apply", "--server-side", "--force-conflicts", "-f", "-"], Some(&manifest)).unwrap();
     let in_namespace = |args: &[&str]| cluster.kubectl_ok(&[&["--namespace", &made], args].concat(), None).unwrap();
-    in_namespace(&["rollout", "status", "deployment/web", "--timeout=60s"]);
+    in_namespace(&["rollout", "status", "deployment/web", "--timeout=120s"]);
     let pods: Value = serde_json::from_str(&in_namespace(&["get", "pods", "-o", "json"])).unwrap();
     let pods = pods["items"].as_array().unwrap();
     assert_eq!(pods.iter().map(containers).collect::<Vec<_>>(), [["watcher", "app"]; 3]);
@@ -233,5 +233,5 @@ fn everything_that_sets_add_is_taken_by_the_api_server_in_its_order() {
     // What the API server adds to any pod, it adds to ours.
     let mounts_token = |container: &Value| container["volumeMounts"].to_string().contains("kube-api-access-");
     assert!(spec["containers"].as_array().unwrap().iter().all(mounts_token));
-    room.kubectl_ok(&["wait", "--for=condition=Ready", "pod/web", "--timeout=60s"], None);
+    room.kubectl_ok(&["wait", "--for=condition=Ready", "pod/web", "--timeout=120s"], None);
 }

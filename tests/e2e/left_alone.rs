@@ -27,13 +27,16 @@ fn an_excluded_namespace_is_untouched_until_its_label_goes() {
     room.apply_set(SET);
     let (cluster, name) = (&room.stage.cluster, room.name());
     cluster.kubectl_ok(&["label", "namespace", name, "outrider.dev/exclude="], None).unwrap();
+    let dry = POD.replace("name: web", "name: later");
+    let would_have = |expected: &[&str]| {
+        let shown = room.kubectl_ok(&["apply", "--dry-run=server", "-o", "json", "-f", "-"], Some(&dry));
+        containers(&serde_json::from_str(&shown).unwrap()) == expected
+    };
+    // The API server and Outrider learn of a label by watches.
+    eventually("pods are left alone", || would_have(&["app"]));
     assert_eq!(containers(&room.pod(POD)), ["app"]);
     cluster.kubectl_ok(&["label", "namespace", name, "outrider.dev/exclude-"], None).unwrap();
-    let dry = POD.replace("name: web", "name: later");
-    eventually("pods are injected again", || {
-        let shown = room.kubectl_ok(&["apply", "--dry-run=server", "-o", "json", "-f", "-"], Some(&dry));
-        containers(&serde_json::from_str(&shown).unwrap()) == ["proxy", "app"]
-    });
+    eventually("pods are injected again", || would_have(&["proxy", "app"]));
 }
 
 #[test]

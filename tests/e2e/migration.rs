@@ -177,6 +177,7 @@ fn the_way_of_the_page_moves_a_set_from_openkruise_and_back() {
     cluster.kubectl_ok(&["create", "namespace", "outrider-system"], None).unwrap();
     let outrider = Outrider::registered(&cluster);
     outrider.ready();
+    outrider.called(&cluster);
     let migrate = |more: &[&str]| outrider_on(&cluster.kubeconfig(), &[&["migrate", "--cluster"], more].concat());
     let absent = migrate(&[]);
     assert_eq!(absent.code, Some(2), "{absent:?}");
@@ -256,6 +257,7 @@ fn pods_that_openkruise_injected_are_left_alone_after_its_set_is_gone() {
     cluster.kubectl_ok(&["create", "namespace", "outrider-system"], None).unwrap();
     let outrider = Outrider::registered(&cluster);
     outrider.ready();
+    outrider.called(&cluster);
     cluster.kubectl_ok(&["apply", "-f", "-"], Some(DEFINITION)).unwrap();
     cluster.wait_for_definitions().unwrap();
     let way = Way::new(&cluster);

@@ -6,7 +6,7 @@ use engine::sidecarset::narrowing::{MAX_CHARACTERS, NarrowingRule};
 use serde_json::{Value, json};
 
 use crate::process::{Outrider, eventually};
-use crate::replicas::{CONFIGURATIONS, get, has_ca_bundles, list, small_cluster, webhooks_at};
+use crate::replicas::{CONFIGURATIONS, bundles_in_force, get, list, small_cluster, webhooks_at};
 use crate::room::containers;
 
 /// The condition in each entry for pods; null where there is none.
@@ -105,11 +105,11 @@ fn only_pods_that_a_set_can_match_are_asked_about() {
     let outrider = Outrider::start(&cluster, &account, &flags);
     outrider.ready();
     cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&webhooks_at(outrider.webhooks))).unwrap();
-    eventually("the caBundles are written", || has_ca_bundles(&cluster));
+    bundles_in_force(&cluster);
     eventually("without sets nothing is asked", || expressions(&cluster) == ["false", "false"]);
 
     cluster.kubectl_ok(&["apply", "-f", "-"], Some(&list(&sets()))).unwrap();
-    let wait = ["wait", "--for=condition=Programmed", "sidecarset", "--all", "--timeout=60s"];
+    let wait = ["wait", "--for=condition=Programmed", "sidecarset", "--all", "--timeout=120s"];
     cluster.kubectl_ok(&wait, None).unwrap();
     for (namespace, labels, expected) in PODS {
         let mut found = Vec::new();

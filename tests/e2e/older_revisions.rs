@@ -97,6 +97,7 @@ fn stage() -> (Cluster, Outrider) {
     may_register(&cluster);
     let outrider = Outrider::registered_as(&cluster, &account, &[]);
     outrider.ready();
+    outrider.called(&cluster);
     (cluster, outrider)
 }
 

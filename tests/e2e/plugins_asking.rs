@@ -210,6 +210,13 @@ fn without_a_replica_owners_are_written_by_what_keeps_the_cluster_alive() {
     cluster
         .kubectl_ok(&["create", "clusterrolebinding", "controllers", "--clusterrole=cluster-admin", group], None)
         .unwrap();
+    // Rights are followed by a watch.
+    let controller = "--as=system:serviceaccount:kube-system:replicaset-controller";
+    let in_group = "--as-group=system:serviceaccounts:kube-system";
+    for as_ in [&["--as=admin"][..], &[controller, in_group]] {
+        let may = [&["auth", "can-i", "create", "configmaps", "-n", "shop"], as_].concat();
+        eventually("the rights are known", || cluster.kubectl(&may, None).unwrap().success());
+    }
     let lost = create(&object("v1", "ConfigMap", "shop", &owner), &admin);
     assert!(lost.stderr.contains("failed calling webhook"), "the entry is in force: {}", lost.stderr);
     for (what, object, user) in [
@@ -218,14 +225,7 @@ fn without_a_replica_owners_are_written_by_what_keeps_the_cluster_alive() {
         ("kube-system", object("v1", "ConfigMap", "kube-system", &owner), &admin),
         ("our own namespace", object("v1", "ConfigMap", "outrider-system", &owner), &admin),
         ("masters", object("v1", "ConfigMap", "shop", &owner), &["--as=root", "--as-group=system:masters"]),
-        (
-            "the controllers",
-            object("v1", "ConfigMap", "shop", &owner),
-            &[
-                "--as=system:serviceaccount:kube-system:replicaset-controller",
-                "--as-group=system:serviceaccounts:kube-system",
-            ],
-        ),
+        ("the controllers", object("v1", "ConfigMap", "shop", &owner), &[controller, in_group]),
     ] {
         let created = create(&object, user);
         assert!(created.success(), "{what}: {}", created.stderr);
@@ -260,6 +260,6 @@ fn an_entry_for_all_resources_waits_for_the_installation_to_allow_it() {
     );
     // The entries of others do not wait with it.
     programmed(&cluster, "events");
-    assert_eq!(condition(&cluster, "owners", "Programmed"), "False");
+    eventually("it is said that it waits", || condition(&cluster, "owners", "Programmed") == "False");
     assert_eq!(webhooks(&cluster), ["eventratelimit.policy.outrider.dev"]);
 }

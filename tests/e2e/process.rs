@@ -14,8 +14,8 @@ use cluster::{Cluster, Output, SUPERVISOR, free_port};
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
-/// How long anything may take on a busy machine.
-const TIMEOUT: Duration = Duration::from_secs(60);
+/// How long anything may take on a machine that is busy with several clusters.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Lines of a process's log that are shown when a test fails.
 const LOG_TAIL: usize = 25;
@@ -51,6 +51,21 @@ pub async fn client_config(cluster: &Cluster) -> Config {
     let mut config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.unwrap();
     config.default_retry = false;
     config
+}
+
+/// What the API server calls a process about that is asked for in a dry run.
+const PROBE: &str = "
+apiVersion: apps.outrider.dev/v1alpha1
+kind: SidecarSet
+metadata: {name: probe-of-webhooks}
+spec:
+  selector: {matchLabels: {app: probe-of-webhooks}}
+  containers: [{name: probe-of-webhooks, image: 'probe:1'}]
+";
+
+/// Whether the API server takes a set that is not stored. It does not while it calls webhooks that it does not trust.
+pub fn takes_a_set(cluster: &Cluster) -> bool {
+    cluster.kubectl(&["create", "--dry-run=server", "-f", "-"], Some(PROBE)).unwrap().success()
 }
 
 /// The binary of this version.
@@ -173,6 +188,15 @@ impl Outrider {
     /// Waits until `/readyz` says so.
     pub fn ready(&self) {
         eventually("the process is ready", || self.is_ready());
+    }
+
+    /// Waits until the API server calls this process about sets, and so about pods: an API server learns of a configuration by a watch, a
+    /// moment after it is stored, and one configuration has the entries for both.
+    pub fn called(&self, cluster: &Cluster) {
+        let paths = ["mutate", "validate"].map(|verb| format!("/{verb}-apps-outrider-dev-v1alpha1-sidecarset"));
+        eventually("the API server calls the process", || {
+            takes_a_set(cluster) && paths.iter().all(|path| self.reviews(path) > 0)
+        });
     }
 
     /// Whether `/readyz` says so.

@@ -13,7 +13,7 @@ use cluster::{Cluster, Options};
 use engine::yaml;
 use serde_json::{Value, json};
 
-use crate::process::{Outrider, eventually, install, is_ready, outrider, service_account};
+use crate::process::{Outrider, eventually, install, is_ready, outrider, service_account, takes_a_set};
 use crate::room::{POD, SET, USER, containers};
 use crate::toy_webhook::post;
 
@@ -164,6 +164,12 @@ pub fn has_ca_bundles(cluster: &Cluster) -> bool {
     webhooks.map(|webhook| &webhook["clientConfig"]["caBundle"]).all(Value::is_string)
 }
 
+/// Waits until the caBundles are written and the API server goes by them, which it learns of by a watch.
+pub fn bundles_in_force(cluster: &Cluster) {
+    eventually("the caBundles are written", || has_ca_bundles(cluster));
+    eventually("the API server goes by them", || takes_a_set(cluster));
+}
+
 /// In which pods can be created but do not run, and the kubeconfig of Outrider's service account.
 pub fn small_cluster() -> (Cluster, PathBuf) {
     let options = Options { kwok: false, controller_manager: false, audit: true, ..Options::default() };
@@ -191,7 +197,7 @@ fn one_of_two_writes_both_answer_and_no_pod_fails_when_the_leader_ends() {
     endpoints.set(&[&leader, &other]);
     let address = service(endpoints);
     cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&webhooks_at(address))).unwrap();
-    eventually("the leader has written the caBundles", || has_ca_bundles(&cluster));
+    bundles_in_force(&cluster);
     cluster.kubectl_ok(&["apply", "-f", "-"], Some(&SET.replace("ROOM", "replicated"))).unwrap();
     let status = || get(&cluster, &["sidecarset", "replicated"])["status"].clone();
     eventually("the set is observed", || status()["observedGeneration"] == 1);
@@ -236,6 +242,7 @@ fn one_of_two_writes_both_answer_and_no_pod_fails_when_the_leader_ends() {
     let writes = events.iter().filter(|event| {
         event["user"]["username"] == USER
             && event["verb"] == "patch"
+            && event["responseStatus"]["code"] == 200
             && event["objectRef"]["resource"].as_str().is_some_and(|name| CONFIGURATIONS.contains(name))
     });
     assert_eq!(writes.count(), 2);
@@ -249,7 +256,7 @@ fn without_any_replica_pods_wait_but_the_cluster_lives() {
     let outrider = Outrider::start(&cluster, &account, &["--certificates=self"]);
     outrider.ready();
     cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&webhooks_at(outrider.webhooks))).unwrap();
-    eventually("the caBundles are written", || has_ca_bundles(&cluster));
+    bundles_in_force(&cluster);
     cluster.kubectl_ok(&["apply", "-f", "-"], Some(&SET.replace("ROOM", "replicated"))).unwrap();
     outrider.end();
 
@@ -278,7 +285,7 @@ fn a_plugin_that_is_switched_on_fails_no_pod_while_two_replicas_get_to_know_it()
     let endpoints = Arc::new(Endpoints::default());
     endpoints.set(&[&one, &two]);
     cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&webhooks_at(service(endpoints)))).unwrap();
-    eventually("the leader has written the caBundles", || has_ca_bundles(&cluster));
+    bundles_in_force(&cluster);
     let plugin = |pool: &str| {
         json!({"apiVersion": "policy.outrider.dev/v1alpha1", "kind": "AdmissionPlugin", "metadata": {"name": "node"},
             "spec": {"plugin": "PodNodeSelector", "podNodeSelector": {"clusterDefaultNodeSelector": format!("pool={pool}")}}})

@@ -173,7 +173,7 @@ fn requests_of_a_set_change_in_running_pods_and_what_the_kubelet_does_not_do_is_
     kubelet.until("the node has room", |cluster| {
         counts(cluster, "web") == [3; 4] && pods(cluster, "web").iter().all(|pod| upgradable(pod)["status"] == "True")
     });
-    assert_eq!(condition(&status(&cluster, "web"), "Degraded").0, "False");
+    eventually("nothing is wrong any more", || condition(&status(&cluster, "web"), "Degraded").0 == "False");
 
     // What would be removed stays until there is a new pod.
     applied(&cluster, &set("2", "4").replace("{requests: {cpu: 4}}", "{}"));

@@ -203,7 +203,7 @@ fn case_105_revisions_that_pods_use_stay_beyond_the_limit_until_the_pods_are_gon
     // How many are left of them when so many are used: the newest stays, used or not.
     for (used, left) in [(14, 15), (11, 12), (10, 11), (9, 10), (0, 10)] {
         let surplus: Vec<String> = (used + 1..=FORMS).map(|form| format!("all-{form}")).collect();
-        let mut delete = vec!["delete", "pod", "-n", "default", "--ignore-not-found", "--timeout=60s"];
+        let mut delete = vec!["delete", "pod", "-n", "default", "--ignore-not-found", "--timeout=120s"];
         delete.extend(surplus.iter().map(String::as_str));
         cluster.kubectl_ok(&delete, None).unwrap();
         eventually(&format!("{used} are used"), || counts(&cluster, "all")[0] == used);

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 use crate::process::{Outrider, client_config, eventually, install, service_account};
-use crate::replicas::{Endpoints, get, has_ca_bundles, service, webhooks_at};
+use crate::replicas::{Endpoints, bundles_in_force, get, service, webhooks_at};
 use crate::room::may_register;
 use crate::unavailable_pods::UnavailablePods;
 
@@ -203,6 +203,7 @@ pub fn stage_with(options: &Options) -> (Cluster, Outrider) {
     may_register(&cluster);
     let outrider = Outrider::registered_as(&cluster, &account, &[]);
     outrider.ready();
+    outrider.called(&cluster);
     (cluster, outrider)
 }
 
@@ -221,7 +222,7 @@ pub fn applied(cluster: &Cluster, manifest: &str) {
 }
 
 pub fn wait_ready(cluster: &Cluster, set: &str) {
-    let args = ["wait", "--for=condition=Ready", &format!("sidecarset/{set}"), "--timeout=60s"];
+    let args = ["wait", "--for=condition=Ready", &format!("sidecarset/{set}"), "--timeout=120s"];
     cluster.kubectl_ok(&args, None).unwrap();
 }
 
@@ -293,11 +294,12 @@ fn all_run(cluster: &Cluster, app: &str, tag: &str) -> bool {
     })
 }
 
-/// Patches of pods by Outrider.
+/// Patches of pods by Outrider that the API server has carried out: one that was in conflict with another is sent again.
 fn writes(cluster: &Cluster) -> usize {
     let is_write = |event: &&Value| {
         let object = &event["objectRef"];
-        event["user"]["username"] == crate::room::USER && object["resource"] == "pods" && event["verb"] == "patch"
+        let is_patch = object["resource"] == "pods" && event["verb"] == "patch";
+        is_patch && event["user"]["username"] == crate::room::USER && event["responseStatus"]["code"] == 200
     };
     cluster.audit_events().unwrap().iter().filter(is_write).count()
 }
@@ -454,9 +456,10 @@ pub fn two_replicas() -> (Cluster, Outrider, Outrider, Arc<Endpoints>) {
     let flags = [
         "--certificates=self",
         "--leader-elect",
-        "--leader-elect-lease-duration=3s",
-        "--leader-elect-renew-deadline=2s",
-        "--leader-elect-retry-period=200ms",
+        // A busy machine renews it in this time.
+        "--leader-elect-lease-duration=10s",
+        "--leader-elect-renew-deadline=8s",
+        "--leader-elect-retry-period=500ms",
     ];
     let first = Outrider::start(&cluster, &account, &flags);
     eventually("the first leads", || first.leads());
@@ -467,7 +470,7 @@ pub fn two_replicas() -> (Cluster, Outrider, Outrider, Arc<Endpoints>) {
     endpoints.set(&[&first, &second]);
     let address = service(Arc::clone(&endpoints));
     cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&webhooks_at(address))).unwrap();
-    eventually("the caBundles are written", || has_ca_bundles(&cluster));
+    bundles_in_force(&cluster);
     (cluster, first, second, endpoints)
 }
 
@@ -517,6 +520,7 @@ fn the_status_is_written_with_an_older_definition_as_far_as_that_goes() {
     cluster.kubectl_ok(&args, None).unwrap();
     let outrider = Outrider::registered_as(&cluster, &account, &[]);
     outrider.ready();
+    outrider.called(&cluster);
     applied(&cluster, &set("web", "1", "1"));
     wait_ready(&cluster, "web");
     let status = status(&cluster, "web");

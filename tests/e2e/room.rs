@@ -61,10 +61,7 @@ impl Stage {
         may_register(&cluster);
         let outrider = Outrider::registered_as(&cluster, &account, &["--leader-elect"]);
         outrider.ready();
-        let registered = ["get", "mutatingwebhookconfigurations,validatingwebhookconfigurations", "-o", "name"];
-        eventually("the webhooks are registered", || {
-            cluster.kubectl_ok(&registered, None).unwrap().matches("outrider-").count() == 2
-        });
+        outrider.called(&cluster);
         Self { cluster, outrider }
     }
 }
@@ -116,6 +113,17 @@ impl Room {
             let set = self.get(&["sidecarset", self.name()]);
             set["status"]["observedGeneration"] == set["metadata"]["generation"]
         });
+    }
+
+    /// The room's set once nothing is written into it any more: what follows from its last change may come in several writes.
+    pub fn set_at_rest(&self) -> Value {
+        let (mut set, mut before) = (Value::Null, Value::Null);
+        eventually("the set is at rest", || {
+            before = std::mem::replace(&mut set, self.get(&["sidecarset", self.name()]));
+            std::thread::sleep(std::time::Duration::from_secs(2));
+            set == before
+        });
+        set
     }
 
     /// An object, or a list.

@@ -4,7 +4,7 @@ use cluster::Cluster;
 use serde_json::{Value, json};
 
 use crate::process::{Outrider, eventually, outrider, outrider_on};
-use crate::replicas::{get, has_ca_bundles, small_cluster, webhooks_at};
+use crate::replicas::{bundles_in_force, get, small_cluster, webhooks_at};
 use crate::room::POD;
 use crate::ways_out::policies;
 
@@ -61,7 +61,7 @@ fn requests_pass_while_the_deployment_is_scaled_to_zero_and_not_longer() {
     let first = Outrider::start(&cluster, &account, &flags);
     first.ready();
     apply(&webhooks_at(first.webhooks));
-    eventually("the caBundles are written", || has_ca_bundles(&cluster));
+    bundles_in_force(&cluster);
     ready(&cluster, 1);
     // A restart alone changes nothing.
     first.end();

@@ -74,7 +74,7 @@ fn applying_the_same_set_again_changes_nothing() {
     for how in [&["apply", "-f", "-"][..], &["apply", "--server-side", "--force-conflicts", "-f", "-"]] {
         // The first server-side apply records its fields.
         room.kubectl_ok(how, Some(SET));
-        let before = room.get(&["sidecarset", room.name()]);
+        let before = room.set_at_rest();
         room.kubectl_ok(how, Some(SET));
         assert_eq!(room.get(&["sidecarset", room.name()]), before, "{how:?}");
         assert_eq!(before["metadata"]["generation"], 1);

@@ -53,11 +53,15 @@ fn set_up() -> Cluster {
     eventually("the process is ready", || is_ready(health));
     // It logs panics; those of tests are for who reads the tests.
     drop(std::panic::take_hook());
-    let registered = ["get", "mutatingwebhookconfigurations", "-o", "name"];
-    eventually("the webhooks are registered", || {
-        cluster.kubectl_ok(&registered, None).unwrap().contains("outrider-mutating")
-    });
+    let dry = ["create", "--dry-run=server", "-o", "json", "-f", "-"];
+    let probe = |spec: &str| cluster.kubectl(&dry, Some(&motto("probe", spec))).unwrap();
+    eventually("a Motto is defaulted", || probe("{}").stdout.contains("Carpe diem"));
+    eventually("a Motto is validated", || !probe(r#"{text: "a\nb"}"#).success());
     cluster
+}
+
+fn motto(name: &str, spec: &str) -> String {
+    format!("apiVersion: toy.example.com/v1\nkind: Motto\nmetadata: {{name: {name}}}\nspec: {spec}\n")
 }
 
 /// The one cluster of these tests: a process serves once.
@@ -110,9 +114,6 @@ fn a_kind_in_one_row_is_in_every_manifest() {
 #[ignore = "needs a real API server: make test-cluster"]
 fn a_cluster_scoped_kind_in_one_row_is_defaulted_validated_and_reconciled() {
     let cluster = served();
-    let motto = |name: &str, spec: &str| {
-        format!("apiVersion: toy.example.com/v1\nkind: Motto\nmetadata: {{name: {name}}}\nspec: {spec}\n")
-    };
     let created = cluster.kubectl(&["create", "-f", "-"], Some(&motto("bad", r#"{text: "a\nb"}"#))).unwrap();
     assert!(created.stderr.contains("spec.text: Invalid value") && created.stderr.contains("must be one line"));
     cluster.kubectl_ok(&["create", "-f", "-"], Some(&motto("good", "{}"))).unwrap();

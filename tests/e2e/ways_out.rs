@@ -7,7 +7,7 @@ use outrider::certs::Authority;
 use serde_json::{Value, json};
 
 use crate::process::{Outrider, eventually, outrider, outrider_on};
-use crate::replicas::{CONFIGURATIONS, get, has_ca_bundles, small_cluster, webhooks_at};
+use crate::replicas::{CONFIGURATIONS, bundles_in_force, get, small_cluster, webhooks_at};
 use crate::room::{POD, SET, may_register};
 
 const SERVICE: &str = "
@@ -69,7 +69,7 @@ fn the_doctor_names_what_locks_a_cluster_and_break_glass_opens_it() {
     let process = Outrider::start(&cluster, &account, &["--certificates=self"]);
     process.ready();
     cluster.kubectl_ok(&["apply", "--server-side", "-f", "-"], Some(&webhooks_at(process.webhooks))).unwrap();
-    eventually("the caBundles are written", || has_ca_bundles(&cluster));
+    bundles_in_force(&cluster);
     cluster.kubectl_ok(&["apply", "-f", "-"], Some(&SET.replace("ROOM", "replicated"))).unwrap();
     found(
         &doctor(&cluster),
@@ -98,7 +98,10 @@ fn the_doctor_names_what_locks_a_cluster_and_break_glass_opens_it() {
     found(&doctor(&cluster), 3, &["has no ready endpoint, 1 not ready", "until then: outrider break-glass"]);
     mounted_certificate(&cluster);
     cluster.kubectl_ok(&["delete", "clusterrolebinding", "outrider"], None).unwrap();
-    found(&doctor(&cluster), 3, &["needs in the cluster: get sidecarsets.apps.outrider.dev, "]);
+    let needs = "needs in the cluster: get sidecarsets.apps.outrider.dev, ";
+    // Rights are followed by a watch.
+    eventually("the rights are gone", || doctor(&cluster).stdout.contains(needs));
+    found(&doctor(&cluster), 3, &[needs]);
 
     break_glass(&cluster);
     uninstall(&cluster);
@@ -231,6 +234,8 @@ fn uninstall(cluster: &Cluster) {
     assert_eq!((refused.code, refused.stdout.as_str()), (Some(1), ""), "{}", refused.stderr);
     assert_told(&refused.stderr, "create sidecarsets; verify needs create and delete on SidecarSets");
     cluster.kubectl_ok(&["apply", "-f", "-"], Some(UNINSTALLING)).unwrap();
+    // Rights are followed by a watch.
+    eventually("the rights are there", || run(&["--dry-run"]).code == Some(0));
 
     let count = || get(cluster, &[CONFIGURATIONS])["items"].as_array().unwrap().len();
     found(&run(&["--dry-run"]), 0, &["outrider-mutating: would be removed (dry run)\n"]);

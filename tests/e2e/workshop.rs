@@ -1,7 +1,6 @@
 //! Welcome and `SimpleDeployment`, with the printed roles and no others.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -32,10 +31,7 @@ impl Stage {
         may_register(&cluster);
         let outrider = Outrider::registered_as(&cluster, &account, &[kinds, "--leader-elect"]);
         outrider.ready();
-        let registered = ["get", "validatingwebhookconfigurations", "-o", "name"];
-        eventually("the webhooks are registered", || {
-            cluster.kubectl_ok(&registered, None).unwrap().contains("outrider-validating")
-        });
+        outrider.called(&cluster);
         Self { outrider, cluster }
     }
 
@@ -57,6 +53,18 @@ pub fn writes(cluster: &Cluster, resource: &str) -> usize {
             && verbs.contains(&event["verb"])
     };
     cluster.audit_events().unwrap().iter().filter(is_write).count()
+}
+
+/// The same of these resources, once nothing is written any more: what was caused before may be on its way, and the audit log is behind.
+pub fn writes_at_rest<const N: usize>(cluster: &Cluster, resources: [&str; N]) -> [usize; N] {
+    let count = || resources.map(|resource| writes(cluster, resource));
+    let mut found = count();
+    eventually("nothing is written", || {
+        sleep(Duration::from_secs(2));
+        let earlier = std::mem::replace(&mut found, count());
+        found == earlier
+    });
+    found
 }
 
 /// Changes the object in a way that no controller heeds, and waits until it was reconciled for it; so many times.
@@ -161,7 +169,7 @@ fn a_welcome_keeps_its_deployment_and_service(stage: &Stage) {
     });
     eventually("it is ready again", || ready(&namespace, "welcome/w1").0 == "True");
 
-    let before = ["deployments", "services", "welcomes"].map(|resource| stage.writes(resource));
+    let before = writes_at_rest(&stage.cluster, ["deployments", "services"]);
     stage.resync(&namespace, "welcome/w1", 10);
     // A write that must happen shows when the audit log is complete.
     namespace.apply(&welcome("w1", &json!({"name": "lee"}))).unwrap();
@@ -227,12 +235,7 @@ fn a_simpledeployment_keeps_its_replicas(stage: &Stage) {
     assert_eq!(scale["status"], json!({"replicas": 2, "selector": selector}));
 
     eventually("it is ready", || ready(&namespace, "simpledeployment/s1").0 == "True");
-    // The audit log is behind: the last write may be missing in it.
-    let (mut before, mut earlier) = (stage.writes("deployments"), usize::MAX);
-    while before != earlier {
-        std::thread::sleep(Duration::from_secs(2));
-        (earlier, before) = (before, stage.writes("deployments"));
-    }
+    let [before] = writes_at_rest(&stage.cluster, ["deployments"]);
     stage.resync(&namespace, "simpledeployment/s1", 10);
     namespace.kubectl_ok(&["scale", "simpledeployment/s1", "--replicas=1"], None).unwrap();
     eventually("the write is in the audit log", || stage.writes("deployments") > before);
@@ -254,12 +257,12 @@ fn kinds_that_are_off_leave_nothing(stage: &Stage) {
     }
 }
 
-/// Keeps new Deployments of the namespace waiting.
-fn slow_deployments(namespace: &Namespace<'_>) -> Arc<AtomicUsize> {
-    let asked = Arc::new(AtomicUsize::new(0));
-    let counter = Arc::clone(&asked);
-    let toy = ToyWebhook::start(move |_| {
-        counter.fetch_add(1, Ordering::Relaxed);
+/// Keeps new Deployments of the namespace waiting; their names.
+fn slow_deployments(namespace: &Namespace<'_>) -> Arc<Mutex<Vec<String>>> {
+    let asked = Arc::<Mutex<Vec<String>>>::default();
+    let names = Arc::clone(&asked);
+    let toy = ToyWebhook::start(move |deployment| {
+        names.lock().unwrap().push(deployment["metadata"]["name"].as_str().unwrap().to_owned());
         sleep(Duration::from_secs(3));
         Some(Vec::new())
     });
@@ -288,8 +291,9 @@ fn what_runs_is_finished_before_the_process_ends(mut stage: Stage) {
         attempt += 1;
         namespace.apply(&welcome(&format!("last-{attempt}"), &json!({}))).unwrap();
         sleep(Duration::from_secs(1));
-        asked.load(Ordering::Relaxed) > 0
+        !asked.lock().unwrap().is_empty()
     });
+    let last = asked.lock().unwrap()[0].clone();
     let secret =
         stage.cluster.kubectl_ok(&["get", "secret", "-n", "outrider-system", "outrider-ca", "-o", "json"], None);
     let secret: Value = serde_json::from_str(&secret.unwrap()).unwrap();
@@ -311,7 +315,6 @@ fn what_runs_is_finished_before_the_process_ends(mut stage: Stage) {
     assert_eq!(serde_json::from_slice::<Value>(&reply).unwrap()["response"]["allowed"], true);
     stage.outrider.ended();
 
-    let last = format!("last-{attempt}");
     let written = get(&namespace, &format!("welcome/{last}")).unwrap()["status"]["serviceName"].take();
     assert_eq!(written, last.as_str(), "the reconcile went on to its end");
     let log = stage.outrider.log();

@@ -104,8 +104,8 @@ async fn who_connected_before_the_listener_closed_is_answered() {
         let reply = client.post(&path("allow"), &any_review()).await;
         assert_eq!((reply.status, reply.header("connection")), (200, Some("close")));
     }
-    assert!(TcpStream::connect(server.webhook).await.is_err());
     server.running.await.unwrap();
+    assert!(TcpStream::connect(server.webhook).await.is_err());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

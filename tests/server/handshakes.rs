@@ -33,7 +33,7 @@ async fn every_cause_begins_at_zero() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn handshakes_that_fail_are_counted_by_their_cause() {
-    let limits = Limits { handshake: Duration::from_millis(500), ..Limits::default() };
+    let limits = Limits { handshake: Duration::from_secs(3), ..Limits::default() };
     let server = TestServer::with_limits(limits).await;
 
     let stranger = authority();

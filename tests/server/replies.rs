@@ -295,10 +295,10 @@ async fn a_body_that_does_not_come_is_504_within_the_announced_deadline() {
 async fn a_decision_that_comes_too_late_is_504() {
     let server = TestServer::start().await;
     let mut client = server.client().await;
-    let late = format!("{}?timeout=1ms", path("wait"));
+    let late = format!("{}?timeout=200ms", path("wait"));
     client.send("POST", &late, JSON, any_review().as_bytes()).await.unwrap();
     server.latch.held().await;
-    tokio::time::sleep(Duration::from_millis(20)).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
     server.latch.open();
     assert_eq!(client.reply().await.unwrap().status, 504);
     server.demand_unserved(&["OutOfTime"]).await;

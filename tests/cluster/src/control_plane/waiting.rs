@@ -18,7 +18,7 @@ impl Cluster {
         self.wait_for_kubectl("the default service account", &get, "serviceaccount/default")
     }
 
-    /// Waits until every `CustomResourceDefinition` is served.
+    /// Waits until every `CustomResourceDefinition` is served and can be discovered.
     ///
     /// # Errors
     /// As [`Cluster::wait_for`].
@@ -28,6 +28,14 @@ impl Cluster {
             let output = self.kubectl(&wait, None)?;
             // kubectl does not wait for one that has no status yet: it fails at once.
             Ok((!output.success()).then(|| format!("{}{}", output.stdout, output.stderr)))
+        })?;
+        // kubectl and others find a kind by discovery, which follows the definitions.
+        self.wait_for("every definition to be discovered", || {
+            let definitions = self.kubectl_ok(&["get", "crd", "-o=name"], None)?;
+            let discovered = self.kubectl(&["api-resources", "-o=name"], None)?;
+            let names = definitions.lines().filter_map(|line| line.rsplit_once('/'));
+            let missing = names.map(|(_, name)| name).find(|name| discovered.stdout.lines().all(|line| line != *name));
+            Ok(missing.map(|name| format!("{name} is not in {}{}", discovered.stdout, discovered.stderr)))
         })
     }
 
