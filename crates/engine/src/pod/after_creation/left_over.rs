@@ -49,21 +49,30 @@ impl<'u> Update<'u, '_> {
         LeftOver(musts.iter().flat_map(of_must).collect())
     }
 
-    /// Why those may not become others: an update changes the image of a container alone.
+    /// Why those may not become others, nor be forgotten by the record: an update changes the image of a container alone.
     pub fn left_over_changed(&self, left_over: &LeftOver<'_, '_, '_>) -> Vec<String> {
         if left_over.0.is_empty() {
             return Vec::new();
         }
         let (old, new) = (images(self.old), images(self.new));
-        let changed = left_over.0.iter().filter(|(name, _)| old.get(*name) != new.get(*name));
+        let sets: Vec<&CompiledSet> = left_over.0.values().map(|must| -> &CompiledSet { must.set }).collect();
+        let now = Carried::read(&self.new.metadata, &sets);
+        let is_recorded = |name: &str, of: &Must<'_>| now.containers(of.name()).any(|(_, recorded)| recorded == name);
         let text = |(name, of): (&&str, &&Must<'_>)| {
-            format!(
-                "{}, and container {}, which an older form of the set brought, may not become another; recreate the pod",
+            let may_not = if old.get(*name) != new.get(*name) {
+                "become another"
+            } else if !is_recorded(name, of) {
+                "be taken out of its record"
+            } else {
+                return None;
+            };
+            Some(format!(
+                "{}, and container {}, which an older form of the set brought, may not {may_not}; recreate the pod",
                 must(of.set),
                 first_chars(name, NAME_MAX)
-            )
+            ))
         };
-        changed.map(text).collect()
+        left_over.0.iter().filter_map(text).collect()
     }
 }
 

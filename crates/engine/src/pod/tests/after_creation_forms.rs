@@ -346,6 +346,12 @@ fn what_a_must_brought_and_has_no_longer_stays_as_it_is_until_the_pod_is_recreat
         assert_eq!(update(&cluster, "ephemeralcontainers", &old, &debugged).decision, Denied, "{names:?}");
         let app = with(&old, "app", "image", json!("shop:2"));
         assert_eq!(update(&cluster, "", &old, &app).decision, Allowed, "{names:?}");
+        // Of the form as it is now, so that the next update could change it.
+        let mut forgotten = old.clone();
+        forgotten["metadata"]["annotations"] = cluster.mutate(&created).pod["metadata"]["annotations"].clone();
+        let refused = update(&cluster, "", &old, &forgotten);
+        assert_eq!(refused.decision, Denied, "{names:?}");
+        assert!(refused.message.contains("may not be taken out of its record"), "{}", refused.message);
         let resized = with(&old, "helper", "resources", json!({"limits": {"cpu": "1"}}));
         assert_eq!(update(&cluster, "resize", &old, &resized).decision, Allowed, "{names:?}");
     }
