@@ -101,7 +101,7 @@ fn a_lease_that_is_to_last_absurdly_long_is_reported_with_the_time_that_its_hold
     let (server, folder) = (ApiServer::start(), tempfile::tempdir().unwrap());
     let kubeconfig = server.kubeconfig(folder.path(), &json!({"token": "t"}));
     let mut replica = Served::start(folder, &kubeconfig, &["--leader-elect"]);
-    let told = replica.line("The lease has an unusually long duration; waiting 600 s for its holder at most");
+    let told = replica.process.line("The lease has an unusually long duration; waiting 600 s for its holder at most");
     assert_eq!(
         (&told["level"], &told["holder"], &told["seconds"]),
         (&json!("WARN"), &json!("somebody"), &json!(i32::MAX))

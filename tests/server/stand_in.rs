@@ -133,8 +133,6 @@ fn status(code: u16, reason: &str) -> String {
 /// A process that follows the stand-in, with a certificate to serve reviews by.
 pub struct Served {
     pub process: Process,
-    /// What it logged before it listened.
-    first_lines: Vec<Value>,
     webhooks: SocketAddr,
     health: SocketAddr,
     metrics: SocketAddr,
@@ -161,17 +159,10 @@ impl Served {
         ];
         command.args(flags).args(more).arg("--kubeconfig").arg(kubeconfig).arg("--cert-dir").arg(&certs);
         let mut process = Process::of(command.env_remove("POD_NAMESPACE").stdin(Stdio::null()));
-        let mut first_lines = process.lines_to("Listening");
-        let listening = first_lines.pop().unwrap();
+        let listening = process.line("Listening");
         let address = |front: &str| listening[front].as_str().unwrap().parse().unwrap();
         let (webhooks, health, metrics) = (address("webhooks"), address("health"), address("metrics"));
-        Self { process, first_lines, webhooks, health, metrics, ca: leaf.pem(), _folder: folder }
-    }
-
-    /// The line of the log with this message, wherever it is: what the process does at the same time is logged in any order.
-    pub fn line(&mut self, message: &str) -> Value {
-        let found = self.first_lines.iter().find(|line| line["message"] == message);
-        found.cloned().unwrap_or_else(|| self.process.line(message))
+        Self { process, webhooks, health, metrics, ca: leaf.pem(), _folder: folder }
     }
 
     /// Waits until the probe, in words, is as it should be; returns it.
