@@ -173,9 +173,17 @@ impl Show {
 
     fn change_leader(&mut self) {
         let leader = |show: &Self| show.running.iter().position(|running| running.replica.process.leads());
-        eventually("one leads", || leader(self).is_some());
+        let mut first = None;
+        eventually("one leads", || {
+            first = leader(self);
+            first.is_some()
+        });
+        let first = &self.running[first.unwrap()].replica.process;
+        // That nobody leads may be over before it is seen.
+        let losses = || first.log().matches("No longer the leader").count();
+        let before = losses();
         self.stage.steal_lease();
-        eventually("nobody leads", || leader(self).is_none());
+        eventually("it leads no longer", || losses() > before);
         eventually("one leads again", || leader(self).is_some());
     }
 
