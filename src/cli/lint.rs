@@ -84,8 +84,9 @@ pub fn run(args: &LintArgs, streams: &mut Streams<'_>) -> io::Result<CommandOutc
         Ok(loaded) => {
             let of_workloads = unmatched::warnings(&manifests, &loaded.snapshot);
             loaded.warnings.iter().chain(&of_workloads).for_each(|warning| report.read(Level::Warning, warning));
-            let unselected = unmatched::unselected(&manifests, &loaded.snapshot);
-            unselected.iter().for_each(|note| report.read(Level::Note, note));
+            for note in unmatched::unselected(&manifests, &loaded.snapshot) {
+                report.read(Level::Note, &note);
+            }
         }
         Err(unusable) => report.unusable(&unusable),
     }
