@@ -52,7 +52,8 @@ pub const USAGE: &str = "outrider lint [OPTIONS] <PATH>...";
 const EXAMPLES: &str = "\
 Each SidecarSet, AdmissionPlugin, ClusterLimitRange and PodSecurityProfile goes through the webhooks of its kind, alone and beside the others, as in a \
 cluster. Namespaces, and what else decisions read, are checked as far as they are read. Objects of other kinds are left out. Of workloads among the files, the names of the containers \
-count: an entry of spec.appContainers whose containerNames are those of no container in the workloads that the set selects is a warning.
+count: an entry of spec.appContainers whose containerNames are those of no container in the workloads that the set selects is a warning. \
+A set whose selector matches the labels of no pod and no workload among the files is a note, which changes no exit code.
 
 Examples:
   outrider lint sidecarsets/
@@ -83,6 +84,9 @@ pub fn run(args: &LintArgs, streams: &mut Streams<'_>) -> io::Result<CommandOutc
         Ok(loaded) => {
             let of_workloads = unmatched::warnings(&manifests, &loaded.snapshot);
             loaded.warnings.iter().chain(&of_workloads).for_each(|warning| report.read(Level::Warning, warning));
+            for note in unmatched::unselected(&manifests, &loaded.snapshot) {
+                report.read(Level::Note, &note);
+            }
         }
         Err(unusable) => report.unusable(&unusable),
     }

@@ -10,6 +10,7 @@ use admission::field::quote;
 use clap::{Args, ValueEnum};
 use engine::offline::model::misspelt_set;
 use engine::openkruise::{self, Converted, DEFINITION};
+use engine::sidecarset::api::{GROUP, KIND};
 use engine::sidecarset::compiled::is_canary;
 use engine::snapshot::Exclusion;
 use engine::snapshot::configuration::CONFIG_MAP;
@@ -156,6 +157,7 @@ fn read(args: &MigrateArgs, report: &mut CommandReport<'_>, stdin: &mut dyn Read
         }
     }
     let is_misspelt = report_misspelt(&found, report);
+    note_ours(&found, report);
     if !found.iter().any(|manifest| openkruise::is_set(&manifest.value)) {
         if is_misspelt {
             return None;
@@ -180,6 +182,17 @@ fn report_misspelt(found: &[Manifest], report: &mut CommandReport<'_>) -> bool {
         }
     }
     report.count(Level::Error) > before
+}
+
+/// Notes the sets that are Outrider's already: they are not printed.
+fn note_ours(found: &[Manifest], report: &mut CommandReport<'_>) {
+    for Manifest { source, value, .. } in found {
+        let is_ours = |identity: Identity| identity.group() == GROUP && identity.kind == KIND;
+        if identity(value).is_ok_and(is_ours) {
+            let text = format!("{}: it is Outrider's already: it needs no migration, and is left out", title(value));
+            report.add(Diagnostic::of(Level::Note, source, text));
+        }
+    }
 }
 
 /// Every object of OpenKruise, converted, the list of annotations first: sets are refused that give others. Canaries come last, as they

@@ -172,7 +172,7 @@ fn of_kubectl(command: clap::Command) -> clap::Command {
 /// Adds to an error about missing arguments which of them belong together: clap lists one of several that would do.
 fn with_tip(mut error: clap::Error) -> clap::Error {
     let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
-    let tips = [("explain", explain::TIP), ("render", render::TIP), ("migrate", migrate::TIP)];
+    let tips = [("explain", explain::TIP), ("render", render::TIP), ("migrate", migrate::TIP), ("review", review::TIP)];
     let tip = tips.into_iter().find(|(name, _)| usage.contains(&format!("outrider {name} ")));
     if let (ErrorKind::MissingRequiredArgument, Some((_, tip))) = (error.kind(), tip) {
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
@@ -210,6 +210,8 @@ mod tests {
             (&["explain"][..], Some(explain::TIP)),
             (&["render", "-f", "a.yaml"], Some(render::TIP)),
             (&["migrate"], Some(migrate::TIP)),
+            (&["review"], Some(review::TIP)),
+            (&["review", "--manifests", "sets"], Some(review::TIP)),
             (&["lint"], None),
             (&["render", "--no-such-flag"], None),
         ] {

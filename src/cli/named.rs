@@ -35,13 +35,14 @@ pub fn pod_name<'w>(words: &[&'w str], namespace: &str) -> Result<Option<&'w str
         Some((kind, "")) if is_pod(kind) => Err("the name of the pod is missing: outrider explain pod NAME".to_owned()),
         Some((kind, name)) if is_pod(kind) => Ok(Some(name)),
         Some((kind, name)) if let Some(workload) = workload(kind) => Err(of_workload(workload, name, namespace)),
-        _ => Err(words.iter().find(|word| is_file(word)).map_or_else(
-            || {
+        _ => {
+            let unknown = || {
                 let first = words.first().copied().unwrap_or_default();
                 format!("{first:?} cannot be read from a cluster: write pod and its name, or use -f")
-            },
-            |file| needs_flag(file),
-        )),
+            };
+            let file = words.iter().find(|word| is_file(word));
+            Err(file.map_or_else(unknown, |file| needs_flag(file)))
+        }
     }
 }
 

@@ -1,8 +1,11 @@
-//! Entries of `spec.appContainers` that name no container of the workloads in the same files.
+//! What sets name and the pods and workloads in the same files do not have: containers of `spec.appContainers`, labels of the selector.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::Value;
+
 use super::explain::explanations;
+use super::render::templates::FoundTemplates;
 use crate::input::{Manifest, identity};
 use crate::standalone;
 use engine::pod::explain::{Fate, SetExplanation, named};
@@ -12,6 +15,9 @@ use engine::snapshot::Snapshot;
 
 /// Workloads that a warning names.
 const TOLD: usize = 3;
+
+/// Terms of selectors that are compared with labels of pods: sets times workloads may be very many, and both are a user's.
+const COMPARED: usize = 5_000_000;
 
 /// What was found for a set.
 #[derive(Default)]
@@ -58,6 +64,52 @@ pub fn warnings(manifests: &[Manifest], snapshot: &Snapshot) -> Vec<String> {
         of_set.unmatched.iter().map(warning).collect::<Vec<_>>()
     };
     found.iter().flat_map(warning).collect()
+}
+
+/// A note for each set in these files that selects by its labels none of the pods and workloads in them; none where there is no pod and
+/// no workload, or more of both than is compared. Each begins with `file:line`.
+pub fn unselected(manifests: &[Manifest], snapshot: &Snapshot) -> Vec<String> {
+    let (mut pods, mut count) = (BTreeSet::new(), 0_usize);
+    for Manifest { value, .. } in manifests {
+        let Ok(identity) = identity(value) else { continue };
+        for template in FoundTemplates::of(&identity, value).templates {
+            if let Some(pod) = value.pointer(&template.pointer).filter(|pod| pod.is_object()) {
+                count += 1;
+                pods.insert(labels(pod));
+            }
+        }
+    }
+    if count == 0 {
+        return Vec::new();
+    }
+    let none = match count {
+        1 => "does not select the one pod or workload".to_owned(),
+        _ => format!("selects none of the {count} pods and workloads"),
+    };
+    let (sources, mut left, mut notes) = (sources(manifests), COMPARED, Vec::new());
+    for set in snapshot.sets.iter() {
+        let terms = 1 + set.selector.requirements().len();
+        let mut is_selected = false;
+        for pod in &pods {
+            let Some(rest) = left.checked_sub(terms) else { return notes };
+            left = rest;
+            is_selected = set.selector.matches(pod);
+            if is_selected {
+                break;
+            }
+        }
+        if !is_selected {
+            let source = sources.get(&set.name).copied().unwrap_or_default();
+            notes.push(format!("{source}: SidecarSet {:?}: spec.selector: it {none} in these files", set.name));
+        }
+    }
+    notes
+}
+
+/// The labels of a pod, or of a template of one.
+fn labels(pod: &Value) -> BTreeMap<&str, &str> {
+    let labels = pod.pointer("/metadata/labels").and_then(Value::as_object).into_iter().flatten();
+    labels.filter_map(|(key, value)| Some((key.as_str(), value.as_str()?))).collect()
 }
 
 /// Takes what one workload shows of a set: an entry that names one of its containers is right.

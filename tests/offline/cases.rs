@@ -191,7 +191,7 @@ fn a_file_that_cannot_be_read_has_the_line_on_which_the_test_file_names_it() {
     }
     let path = folder.path().join("outrider-test.yaml").display().to_string();
     let told = |sets: &[&str], resources: &[&str]| {
-        let lines = |paths: &[&str]| paths.iter().map(|path| format!("- {path}\n")).collect::<Vec<_>>().concat();
+        let lines = |paths: &[&str]| paths.iter().flat_map(|path| ["- ", path, "\n"]).collect::<String>();
         let text = format!(
             "apiVersion: cli.outrider.dev/v1alpha1\nkind: Test\nsets:\n{}resources:\n{}results:\n- {{resource: web, result: injected}}\n",
             lines(sets),

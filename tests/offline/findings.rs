@@ -115,9 +115,36 @@ fn lint_warns_of_containers_that_no_workload_in_the_files_has() {
     // One of them has it, in either order; nothing is known without a workload, or with one that the set does not select.
     let right = workload("three", "wbe");
     let other = first.replace("app: web", "app: other");
-    for fine in [&[&*set, &first, &right][..], &[&set, &right, &first], &[&set], &[&set, &other]] {
+    for fine in [&[&*set, &first, &right][..], &[&set, &right, &first], &[&set]] {
         assert_eq!(lint(fine), "1 object checked\n", "{fine:?}");
     }
+    assert!(!lint(&[&set, &other]).contains("warning"));
+}
+
+/// A set for pods elsewhere is right, so that no exit code depends on it.
+#[test]
+fn lint_notes_a_set_that_selects_none_of_the_pods_and_workloads_in_the_files() {
+    let lint = |documents: &[&str]| {
+        let ran = outrider(&["lint", "--warnings-as-errors", "-"], &documents.join("---\n"));
+        assert_eq!((ran.outcome, ran.stdout.as_str()), (CommandOutcome::Fine, ""), "{}", ran.stderr);
+        ran.stderr
+    };
+    let other = POD.replace("app: web", "app: other");
+    let none = "stdin:6: note: SidecarSet \"proxy\": spec.selector: it does not select the one pod or workload in these files\n";
+    assert_eq!(lint(&[SET, &other]), format!("{none}1 object checked\n"));
+    let deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a, labels: {app: web}}\nspec:\n  template:\n    metadata: \
+                      {labels: {app: wbe}}\n    spec: {containers: [{name: a, image: a}]}\n";
+    let several = none.replace("does not select the one pod or workload", "selects none of the 3 pods and workloads");
+    assert_eq!(lint(&[SET, &other, deployment, &other]), format!("{several}1 object checked\n"));
+    // One of them is selected, wherever it is; there is none; what selects every pod.
+    let config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
+    let deployed = deployment.replace("wbe", "web");
+    let everywhere = SET.replace("matchLabels: {app: web}", "matchExpressions: [{key: app, operator: DoesNotExist}]");
+    let unlabelled = POD.replace(", labels: {app: web}", "");
+    for fine in [&[&other, SET, POD][..], &[SET, &other, &deployed], &[SET, config], &[&everywhere, &unlabelled]] {
+        assert_eq!(lint(fine), "1 object checked\n", "{fine:?}");
+    }
+    assert_eq!(outrider(&["lint", "-q", "-"], &format!("{SET}---\n{other}")).stderr, "");
 }
 
 /// A right and a wrong object of each kind that decides beside sets.

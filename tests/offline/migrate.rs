@@ -96,6 +96,23 @@ fn a_pinned_version_is_looked_for_among_the_revisions_of_its_own_set_alone() {
     assert_eq!(ran.outcome, CommandOutcome::Refused, "{}", ran.stderr);
 }
 
+/// A folder may hold both while they are migrated: those that are done are named, and not printed.
+#[test]
+fn sets_that_are_outriders_already_are_noted_and_left_out() {
+    let text = fs::read_to_string(input("simple")).unwrap();
+    let ours = printed("simple");
+    let note =
+        "note: SidecarSet \"test-sidecarset\": it is Outrider's already: it needs no migration, and is left out\n";
+    let both = outrider(&["migrate", "-"], &format!("{ours}---\n{text}"));
+    assert_eq!((both.outcome, &both.stdout), (CommandOutcome::Fine, &ours), "{}", both.stderr);
+    assert!(both.stderr.starts_with(&format!("stdin:1: {note}")), "{}", both.stderr);
+    let done = outrider(&["migrate", "-"], &ours);
+    assert_eq!(
+        (done.outcome, done.stderr),
+        (CommandOutcome::BadInput, format!("stdin:1: {note}error: no sidecarsets.apps.kruise.io object in -\n"))
+    );
+}
+
 #[test]
 fn sets_come_from_stdin_too_and_nothing_else_is_printed() {
     let text = fs::read_to_string(input("simple")).unwrap();

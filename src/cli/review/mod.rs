@@ -46,6 +46,10 @@ pub struct ReviewArgs {
     pub model: OfflineModelArgs,
 }
 
+/// What to write where arguments are missing.
+pub const TIP: &str = "give sets with --manifests or --from-cluster, and a file with one AdmissionReview: outrider review --manifests \
+                       sidecarsets/ review.json";
+
 /// How the command is called.
 pub const USAGE: &str = "outrider review [OPTIONS] <--manifests <PATH>|--from-cluster> <FILE>";
 

@@ -110,7 +110,7 @@ pub const ALL: &[Entry] = &[
         true,
         ON,
         Served,
-        "it runs on every cluster, and limits pods to the secrets of their account where an annotation says so; limits those of all accounts of a namespace, and gives pods pull secrets, by on-demand entries",
+        "it runs on every cluster, and limits pods to the secrets of their account where an annotation requires it; limits those of all accounts of a namespace, and gives pods pull secrets, by on-demand entries",
     ),
     entry(
         "NodeRestriction",
@@ -131,7 +131,7 @@ pub const ALL: &[Entry] = &[
         false,
         OFF,
         Served,
-        "changes new pods in the call for pods, and judges them as they are stored; changed pods and ephemeral containers by on-demand entries",
+        "changes new pods in the call for pods, and checks them as they are stored; changed pods and ephemeral containers by on-demand entries",
     ),
     entry(
         "ImagePolicyWebhook",
@@ -152,14 +152,14 @@ pub const ALL: &[Entry] = &[
         false,
         [N, Y, N],
         Served,
-        "changes new pods in the call for pods, and judges them as they are stored",
+        "changes new pods in the call for pods, and checks them as they are stored",
     ),
     entry(
         "Priority",
         true,
         ON,
         Served,
-        "it runs on every cluster with one default for all namespaces; gives new pods of a namespace a class in the call for pods, and judges them as they are stored",
+        "it runs on every cluster with one default for all namespaces; gives new pods of a namespace a class in the call for pods, and checks them as they are stored",
     ),
     entry(
         "DefaultTolerationSeconds",
@@ -173,7 +173,7 @@ pub const ALL: &[Entry] = &[
         false,
         [N, Y, N],
         Served,
-        "changes new pods in the call for pods, and judges them as they are stored; changed pods by on-demand entries",
+        "changes new pods in the call for pods, and checks them as they are stored; changed pods by on-demand entries",
     ),
     entry(
         "EventRateLimit",
@@ -223,7 +223,7 @@ pub const ALL: &[Entry] = &[
         true,
         DEFAULTED,
         Served,
-        "it runs on every cluster without a default; gives new pods of a namespace a class in the call for pods, and judges them as they are stored",
+        "it runs on every cluster without a default; gives new pods of a namespace a class in the call for pods, and checks them as they are stored",
     ),
     entry("CertificateApproval", true, DEFAULTED, OnEverywhere, "it runs on every cluster"),
     entry("CertificateSigning", true, DEFAULTED, OnEverywhere, "it runs on every cluster"),
