@@ -179,7 +179,7 @@ impl Show {
             first.is_some()
         });
         let first = &self.running[first.unwrap()].replica.process;
-        // That nobody leads may be over before it is seen.
+        // The time without a leader may be over before it is seen.
         let losses = || first.log().matches("No longer the leader").count();
         let before = losses();
         self.stage.steal_lease();

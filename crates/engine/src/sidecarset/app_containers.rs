@@ -31,8 +31,6 @@ pub struct Variable {
     pub name: String,
     /// The variable as it goes into a container.
     pub json: String,
-    /// Names of the variables that its value refers to.
-    pub references: BTreeSet<String>,
     // For comparing.
     canonical: Value,
 }
@@ -89,9 +87,13 @@ impl Variable {
         Self {
             name: text(written, "name").to_owned(),
             json: Value::Object(written.clone()).to_string(),
-            references: references(text(written, "value")).into_iter().collect(),
             canonical: canonical_variable(written.clone()),
         }
+    }
+
+    /// Names of the variables that its value refers to. Read each time: they can take many times the value's memory.
+    pub fn references(&self) -> Vec<&str> {
+        references(self.canonical.pointer("/0/value").and_then(Value::as_str).unwrap_or_default())
     }
 
     /// Whether a container's variable of that name has the same value, from the same source.

@@ -1,14 +1,14 @@
 //! References to variables in texts that the kubelet expands.
 
 /// Names in `$(NAME)`, as `k8s.io/kubernetes/third_party/forked/golang/expansion` reads them: `$$(NAME)` is none.
-pub fn references(text: &str) -> Vec<String> {
+pub fn references(text: &str) -> Vec<&str> {
     let mut names = Vec::new();
     let mut rest = text;
     while let Some((_, after)) = rest.split_once('$') {
         rest = match after.strip_prefix('(') {
             Some(inner) => match inner.split_once(')') {
                 Some((name, after)) => {
-                    names.push(name.to_owned());
+                    names.push(name);
                     after
                 }
                 None => inner,

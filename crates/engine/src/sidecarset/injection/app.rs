@@ -265,8 +265,7 @@ fn variables_of<'s>(pieces: &[&'s AppPiece]) -> Vec<(bool, &'s Variable)> {
 /// kubelet resolves a reference by what comes before it. The author of the pod chooses where the container has them.
 fn needed_sooner<'s>(variables: &[(bool, &'s Variable)], own: &Own<'_>) -> BTreeSet<&'s str> {
     let mut needed = BTreeSet::new();
-    let refers = |(_, variable): &(bool, &Variable)| !variable.references.is_empty();
-    if !variables.iter().any(|(overwrites, _)| *overwrites) || !variables.iter().any(refers) {
+    if !variables.iter().any(|(overwrites, _)| *overwrites) {
         return needed;
     }
     let mut overwritten: BTreeSet<&'s str> =
@@ -279,7 +278,7 @@ fn needed_sooner<'s>(variables: &[(bool, &'s Variable)], own: &Own<'_>) -> BTree
         if at.is_some() && !overwrites {
             continue;
         }
-        for name in variable.references.iter().filter_map(|name| overwritten.get(name.as_str())) {
+        for name in variable.references().into_iter().filter_map(|name| overwritten.get(name)) {
             if first(name).is_some_and(|of_other| at.is_none_or(|at| of_other > at)) {
                 needed.insert(*name);
             }

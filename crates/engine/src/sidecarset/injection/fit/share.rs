@@ -170,7 +170,7 @@ impl<'p> Fitting<'p, '_> {
     fn variables_of_path(&mut self, container: &mut Container<'_>, mount: &SharedMount<'_>) -> Result<(), TooMuch> {
         let expression = text(&mount.element, "subPathExpr");
         let mut open: Vec<(String, bool)> =
-            references(expression).into_iter().rev().map(|name| (name, false)).collect();
+            references(expression).into_iter().rev().map(|name| (name.to_owned(), false)).collect();
         while let Some((name, are_others_there)) = open.pop() {
             if !are_others_there && !container.decided.insert((mount.of, name.clone())) {
                 continue;
@@ -193,7 +193,7 @@ impl<'p> Fitting<'p, '_> {
                 None => {
                     let others = references(text(&variable, "value"));
                     open.push((name, true));
-                    open.extend(others.into_iter().rev().map(|name| (name, false)));
+                    open.extend(others.into_iter().rev().map(|name| (name.to_owned(), false)));
                 }
             }
         }
