@@ -321,7 +321,7 @@ bench-attacks: ## How long reviews take at rest and while each attack lasts, at 
 
 .PHONY: bench
 bench: ## CPU time and requests per second beside a server that allows every request; needs wrk.
-	$(CARGO) build --release --locked -p outrider -p null-server -p compare
+	$(FRAME_POINTERS) $(CARGO) build --release --locked -p outrider -p null-server -p compare
 	target/release/compare --gate 2.0 $(BENCH_ARGS)
 
 # glibc compares as in the image, and keeps freed memory: what the kernel takes to give it again is no part of a decision.
@@ -329,5 +329,5 @@ HOSTILE_TUNABLES := glibc.cpu.hwcaps=-AVX512F,-AVX512VL:glibc.malloc.mmap_thresh
 
 .PHONY: bench-hostile
 bench-hostile: ## CPU time and memory of the worst bodies, beside harmless ones; fails when one is beyond its bound.
-	$(CARGO) build --release --locked -p hostile
+	$(FRAME_POINTERS) $(CARGO) build --release --locked -p hostile
 	GLIBC_TUNABLES=$(HOSTILE_TUNABLES) target/release/hostile $(BENCH_ARGS)

@@ -185,7 +185,7 @@ pub const KINDS: &[Kind] = &[
     kind("n containers of an extended resource each, quota, beyond the limit", 5_000, |n| {
         quota(&joined(n, |i| extended(i, 1)))
     }),
-    Kind { name: "n sets that match", n: 500, make: |n| among(Sets::Matching(n)), beside_harmless: false },
+    Kind { name: "n sets that match", n: 1000, make: |n| among(Sets::Matching(n)), beside_harmless: false },
     kind("n sets of negations", 1_250, |n| among(Sets::Negations(n))),
 ];
 
