@@ -11,7 +11,7 @@ use cluster::{Cluster, Namespace, Options, Output};
 use engine::yaml;
 use serde_json::{Value, json};
 
-use crate::process::{Outrider, eventually, outrider, outrider_on, service_account_of};
+use crate::process::{Outrider, at_rest, eventually, outrider, outrider_on, service_account_of};
 use crate::replicas::CONFIGURATIONS;
 use crate::room::{USER, may_register};
 use crate::toy_webhook::ToyWebhook;
@@ -160,13 +160,7 @@ fn every_sample_is_accepted(stage: &Stage) {
 /// The goal "without write amplification", for every controller: ten reconciles of what is in order write nothing.
 fn ten_looks_at_every_object_write_nothing(stage: &Stage) {
     let controllers = ["collector", "cronjob", "sidecarset", "simpledeployment", "welcome"];
-    // What was just made may still be on its way.
-    let mut before = Vec::new();
-    eventually("all is quiet", || {
-        let last = std::mem::replace(&mut before, stage.writes());
-        std::thread::sleep(std::time::Duration::from_secs(3));
-        last.len() == before.len()
-    });
+    let before = at_rest("nothing is written", || stage.writes());
     let wanted = controllers.map(|controller| {
         let kind = if controller == "cronjob" { CRONJOBS } else { controller };
         let objects = stage.kubectl(&["get", kind, "-A", "-o", "name"]).lines().count();
@@ -215,13 +209,7 @@ fn a_definition_that_is_installed_again_is_put_right_at_once(stage: &Stage) {
 /// Acceptance check 41, first half: who only reads, or may not write, is nothing that a webhook hears of.
 fn reads_and_refusals_never_reach_the_webhooks(stage: &Stage) {
     stage.kubectl(&["wait", "--for=condition=Ready", "welcomes", "--all", "-n", "default", "--timeout=120s"]);
-    let mut before = stage.outrider.admissions();
-    // Pods of what was changed before may be on their way.
-    eventually("nobody asks", || {
-        let last = std::mem::replace(&mut before, stage.outrider.admissions());
-        std::thread::sleep(std::time::Duration::from_secs(3));
-        last == before && before == stage.outrider.admissions()
-    });
+    let before = at_rest("no request comes", || stage.outrider.admissions());
     let kinds = ["welcomes", "simpledeployments", "collectors", CRONJOBS, "sidecarsets", "projectconfigs", "pods"];
     for kind in kinds {
         let list = stage.kubectl(&["get", kind, "-A", "-o", "name"]);

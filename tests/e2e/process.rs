@@ -33,6 +33,18 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
+/// Reads until twice in a row the same is found, some seconds apart, and returns it: what was caused before may be on its way.
+pub fn at_rest<T: PartialEq>(what: &str, mut read: impl FnMut() -> T) -> T {
+    const QUIET: Duration = Duration::from_secs(3);
+    let mut found = read();
+    eventually(what, || {
+        sleep(QUIET);
+        let earlier = std::mem::replace(&mut found, read());
+        found == earlier
+    });
+    found
+}
+
 /// Waits until the count is so high; each step may take as long as anything else.
 pub fn eventually_counts(what: &str, goal: u64, mut count: impl FnMut() -> u64) {
     let mut reached = count();

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use cluster::{Cluster, Namespace, Options, Output};
 use serde_json::{Value, json};
 
-use crate::process::{Outrider, eventually, install, outrider, service_account};
+use crate::process::{Outrider, at_rest, eventually, install, outrider, service_account};
 
 /// Who Outrider is for the API server.
 pub const USER: &str = "system:serviceaccount:outrider-system:outrider";
@@ -117,13 +117,7 @@ impl Room {
 
     /// The room's set once nothing is written into it any more: what follows from its last change may come in several writes.
     pub fn set_at_rest(&self) -> Value {
-        let (mut set, mut before) = (Value::Null, Value::Null);
-        eventually("the set is at rest", || {
-            before = std::mem::replace(&mut set, self.get(&["sidecarset", self.name()]));
-            std::thread::sleep(std::time::Duration::from_secs(2));
-            set == before
-        });
-        set
+        at_rest("the set is at rest", || self.get(&["sidecarset", self.name()]))
     }
 
     /// An object, or a list.

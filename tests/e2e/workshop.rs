@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use cluster::{Cluster, Namespace, Options};
 use serde_json::{Value, json};
 
-use crate::process::{Outrider, eventually, install_of, service_account_of};
+use crate::process::{Outrider, at_rest, eventually, install_of, service_account_of};
 use crate::room::{USER, may_register};
 use crate::toy_webhook::{Begun, ToyWebhook};
 
@@ -55,16 +55,9 @@ pub fn writes(cluster: &Cluster, resource: &str) -> usize {
     cluster.audit_events().unwrap().iter().filter(is_write).count()
 }
 
-/// The same of these resources, once nothing is written any more: what was caused before may be on its way, and the audit log is behind.
+/// The same of these resources, once nothing is written any more: the audit log is behind.
 pub fn writes_at_rest<const N: usize>(cluster: &Cluster, resources: [&str; N]) -> [usize; N] {
-    let count = || resources.map(|resource| writes(cluster, resource));
-    let mut found = count();
-    eventually("nothing is written", || {
-        sleep(Duration::from_secs(2));
-        let earlier = std::mem::replace(&mut found, count());
-        found == earlier
-    });
-    found
+    at_rest("nothing is written", || resources.map(|resource| writes(cluster, resource)))
 }
 
 /// Changes the object in a way that no controller heeds, and waits until it was reconciled for it; so many times.
