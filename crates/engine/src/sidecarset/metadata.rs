@@ -63,7 +63,7 @@ fn alone(patch: &Value) -> Option<String> {
 }
 
 /// Merges a patch into a value as RFC 7386 says.
-pub fn merge(target: &mut Value, patch: &Value) {
+fn merge(target: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else {
         *target = patch.clone();
         return;

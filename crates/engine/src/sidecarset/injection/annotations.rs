@@ -14,7 +14,7 @@ use crate::pod::view::Metadata;
 use crate::sidecarset::compiled::CompiledSet;
 use crate::sidecarset::hot_upgrade::WORKING_ANNOTATION;
 use crate::sidecarset::injection::{Clash, Injection, RECORD_MAX_BYTES};
-use crate::sidecarset::metadata::{AnnotationPiece, PatchPolicy, changes, merge, merged_text};
+use crate::sidecarset::metadata::{AnnotationPiece, PatchPolicy, changes, merged_text};
 
 /// An annotation that is to change, and its value.
 pub(super) struct NewAnnotation<'s> {
@@ -144,14 +144,12 @@ impl<'s> Annotations<'s> {
                 [] => Cow::Borrowed(base),
                 merges => {
                     let read: Value = serde_json::from_str(base).ok()?;
-                    let mut value = read.clone();
-                    for patch in merges {
-                        merge(&mut value, patch);
-                    }
-                    if given.value.is_none() && value == read {
+                    let text = merged_text(base, merges);
+                    let is_same = || serde_json::from_str::<Value>(&text).is_ok_and(|value| value == read);
+                    if given.value.is_none() && is_same() {
                         return None;
                     }
-                    Cow::Owned(merged_text(base, merges))
+                    Cow::Owned(text)
                 }
             };
             (before != Some(&*value)).then(|| NewAnnotation {
