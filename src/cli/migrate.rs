@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use admission::field::quote;
 use clap::{Args, ValueEnum};
 use engine::offline::model::misspelt_set;
 use engine::openkruise::{self, Converted, DEFINITION};
@@ -172,16 +171,15 @@ fn read(args: &MigrateArgs, report: &mut CommandReport<'_>, stdin: &mut dyn Read
 
 /// Reports what is a set but for a slip in its kind, which would be left out; whether there is any.
 fn report_misspelt(found: &[Manifest], report: &mut CommandReport<'_>) -> bool {
-    let before = report.count(Level::Error);
-    for Manifest { source, value, .. } in found {
-        let Ok(identity) = identity(value) else { continue };
-        if let Some(meant) = misspelt_set(&identity) {
-            let Identity { api_version, kind, .. } = identity;
-            let text = format!("there is no {kind} in {api_version} (did you mean {}?)", quote(&meant));
-            report.add(Diagnostic::of(Level::Error, source, text));
-        }
-    }
-    report.count(Level::Error) > before
+    let misspelt = |Manifest { source, value, .. }: &Manifest| {
+        let identity = identity(value).ok()?;
+        let near = Some(misspelt_set(&identity)?);
+        let Identity { api_version, kind, .. } = identity;
+        Some(standalone::Error::NoSuchKind { origin: source.clone(), api_version, kind, near })
+    };
+    let errors: Vec<standalone::Error> = found.iter().filter_map(misspelt).collect();
+    report.errors(&errors);
+    !errors.is_empty()
 }
 
 /// Notes the sets that are Outrider's already: they are not printed.

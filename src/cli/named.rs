@@ -4,15 +4,15 @@ use std::path::Path;
 
 use super::stray::{is_file, needs_flag};
 
-/// Kinds that make pods, each with the names that kubectl has for it.
-const WORKLOADS: [(&str, &[&str]); 7] = [
-    ("deployment", &["deployment", "deployments", "deploy"]),
-    ("replicaset", &["replicaset", "replicasets", "rs"]),
-    ("statefulset", &["statefulset", "statefulsets", "sts"]),
-    ("daemonset", &["daemonset", "daemonsets", "ds"]),
-    ("replicationcontroller", &["replicationcontroller", "replicationcontrollers", "rc"]),
-    ("job", &["job", "jobs"]),
-    ("cronjob", &["cronjob", "cronjobs", "cj"]),
+/// Kinds that make pods, each with the short name that kubectl has for it.
+const WORKLOADS: [(&str, &str); 7] = [
+    ("deployment", "deploy"),
+    ("replicaset", "rs"),
+    ("statefulset", "sts"),
+    ("daemonset", "ds"),
+    ("replicationcontroller", "rc"),
+    ("job", "job"),
+    ("cronjob", "cj"),
 ];
 
 /// The name of the pod that these words name; `None` where there are none.
@@ -47,7 +47,13 @@ pub fn pod_name<'w>(words: &[&'w str], namespace: &str) -> Result<Option<&'w str
 }
 
 fn is_pod(kind: &str) -> bool {
-    ["pod", "pods", "po"].iter().any(|known| kind.eq_ignore_ascii_case(known))
+    is_named(kind, "pod", "po")
+}
+
+/// Whether this is the kind, in the singular or the plural, or its short name.
+fn is_named(word: &str, kind: &str, short: &str) -> bool {
+    let word = word.to_ascii_lowercase();
+    word == short || word.strip_suffix('s').unwrap_or(&word) == kind
 }
 
 /// The kind that makes pods of which this is a name, with or without its group.
@@ -55,9 +61,8 @@ fn workload(kind: &str) -> Option<&'static str> {
     if is_file(kind) {
         return None;
     }
-    let kind = kind.split_once('.').map_or(kind, |(kind, _)| kind);
-    let is_named = |names: &[&str]| names.iter().any(|known| kind.eq_ignore_ascii_case(known));
-    WORKLOADS.iter().find(|(_, names)| is_named(names)).map(|(workload, _)| *workload)
+    let word = kind.split_once('.').map_or(kind, |(kind, _)| kind);
+    WORKLOADS.iter().find(|(kind, short)| is_named(word, kind, short)).map(|(kind, _)| *kind)
 }
 
 /// How to explain the pods of a workload.
