@@ -169,8 +169,26 @@ fn of_kubectl(command: clap::Command) -> clap::Command {
     })
 }
 
-/// Adds to an error about missing arguments which of them belong together: clap lists one of several that would do.
+/// What other programs call what a command does, and which one it is.
+const OTHER_NAMES: [(&str, &str); 5] = [
+    ("inject", "outrider render prints workloads with what sets add to their pods"),
+    ("kube-inject", "outrider render prints workloads with what sets add to their pods"),
+    ("diff", "outrider render -o diff prints what sets change"),
+    ("validate", "outrider lint checks sets and plugins as the webhooks do"),
+    ("check", "outrider lint checks files, and outrider doctor the cluster"),
+];
+
+/// Adds to an error about a command of another name which one is meant, and to one about missing arguments which of them belong together:
+/// clap lists one of several that would do.
 fn with_tip(mut error: clap::Error) -> clap::Error {
+    if let (ErrorKind::InvalidSubcommand, Some(ContextValue::String(name))) =
+        (error.kind(), error.get(ContextKind::InvalidSubcommand))
+        && let Some((_, tip)) = OTHER_NAMES.into_iter().find(|(other, _)| other == name)
+    {
+        error.remove(ContextKind::SuggestedSubcommand);
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+        return error;
+    }
     let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
     let tips = [("explain", explain::TIP), ("render", render::TIP), ("migrate", migrate::TIP), ("review", review::TIP)];
     let tip = tips.into_iter().find(|(name, _)| usage.contains(&format!("outrider {name} ")));
@@ -219,6 +237,17 @@ mod tests {
             let text = with_tip(told.unwrap_err()).render().to_string();
             assert_eq!(text.contains("tip: give"), tip.is_some(), "{text}");
             assert!(tip.is_none_or(|tip| text.contains(&format!("tip: {tip}\n"))), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_other_programs_call_a_command_is_answered_with_its_name() {
+        for (name, tip) in OTHER_NAMES {
+            let told = Cli::command().try_get_matches_from(["outrider", name, "-f", "web.yaml"]);
+            let text = with_tip(told.unwrap_err()).render().to_string();
+            assert!(text.contains(&format!("unrecognized subcommand '{name}'\n")), "{text}");
+            assert!(text.contains(&format!("tip: {tip}\n")), "{text}");
+            assert!(!text.contains("similar"), "{text}");
         }
     }
 

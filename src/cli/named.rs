@@ -71,7 +71,7 @@ fn of_workload(workload: &str, name: &str, namespace: &str) -> String {
         !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.'));
     let name = if is_name { name } else { "NAME" };
     format!(
-        "of a cluster only pods are read: name a pod of the {workload} (outrider explain pod NAME -n {namespace}), or give its manifest: \
+        "explain reads only pods from a cluster: name a pod of the {workload} (outrider explain pod NAME -n {namespace}), or give its manifest: \
          kubectl get {workload} {name} -n {namespace} -o yaml | outrider explain --from-cluster -n {namespace} -f -"
     )
 }

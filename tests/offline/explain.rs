@@ -136,7 +136,7 @@ fn what_is_named_without_a_flag_is_answered_with_what_to_write() {
                         namespaces";
     let of_workload = |kind: &str, name: &str, namespace: &str| {
         format!(
-            "of a cluster only pods are read: name a pod of the {kind} (outrider explain pod NAME -n {namespace}), or give its manifest: \
+            "explain reads only pods from a cluster: name a pod of the {kind} (outrider explain pod NAME -n {namespace}), or give its manifest: \
              kubectl get {kind} {name} -n {namespace} -o yaml | outrider explain --from-cluster -n {namespace} -f -"
         )
     };

@@ -83,6 +83,20 @@ fn what_a_slip_in_a_kind_or_in_a_selector_may_mean_is_suggested() {
 }
 
 #[test]
+fn a_namespace_of_a_cluster_scoped_object_is_warned_of() {
+    let of = |text: &str| outrider(&["lint", "-"], &text.replace("  name: ", "  namespace: prod\n  name: "));
+    let ran = of(SET);
+    let warning = "stdin:4: warning: SidecarSet \"proxy\": metadata.namespace: \"prod\" is dropped, as the kind is cluster-scoped; \
+                   spec.namespace limits the set to pods of one namespace";
+    assert_eq!((ran.outcome, ran.stderr.lines().next()), (CommandOutcome::Fine, Some(warning)));
+    let ran = of(
+        "apiVersion: policy.outrider.dev/v1alpha1\nkind: AdmissionPlugin\nmetadata:\n  name: always-pull\nspec: {plugin: AlwaysPullImages}\n",
+    );
+    let warning = "stdin:4: warning: AdmissionPlugin \"always-pull\": metadata.namespace: \"prod\" is dropped, as the kind is cluster-scoped";
+    assert_eq!(ran.stderr.lines().next(), Some(warning), "{}", ran.stderr);
+}
+
+#[test]
 fn lint_takes_files_by_the_flags_of_other_commands_too() {
     for flag in ["-f", "--filename", "--manifests"] {
         let ran = outrider(&["lint", flag, "-"], SET);

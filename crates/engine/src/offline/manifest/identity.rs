@@ -38,6 +38,11 @@ pub enum IdentityError {
         /// What to write.
         help: &'static str,
     },
+    /// Nothing says what the object is.
+    #[error(
+        "there is neither apiVersion nor kind, so it is no Kubernetes object: keep other files outside of the folder, or name the files to read"
+    )]
+    NoObject,
     /// A field with something else than a string.
     #[error("{field} must be a string, found {found}{}", quoting(found))]
     NotAString {
@@ -60,6 +65,9 @@ fn quoting(found: &str) -> &'static str {
 /// `apiVersion` or `kind` is missing or empty, or one of the four fields is not a string. A missing name is not an
 /// error: a pod of a template has none.
 pub fn identity(object: &Value) -> Result<Identity, IdentityError> {
+    if ["apiVersion", "kind"].iter().all(|field| object.get(field).is_none()) {
+        return Err(IdentityError::NoObject);
+    }
     let required = |pointer, field, help| match text(object, pointer, field)? {
         Some(text) if !text.is_empty() => Ok(text),
         _ => Err(IdentityError::Missing { field, help }),
@@ -123,6 +131,11 @@ mod tests {
     #[test]
     fn errors_name_the_field_and_what_to_write() {
         let table = [
+            (
+                json!({"foo": "bar"}),
+                "there is neither apiVersion nor kind, so it is no Kubernetes object: keep other files outside of the folder, or name the \
+                 files to read",
+            ),
             (json!({"kind": "Pod"}), "apiVersion is missing: write for example \"apiVersion: v1\""),
             (json!({"apiVersion": "v1", "kind": ""}), "kind is missing: write for example \"kind: Pod\""),
             (json!({"apiVersion": 1, "kind": "Pod"}), "apiVersion must be a string, found a number: put it in quotes"),

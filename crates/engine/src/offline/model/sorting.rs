@@ -268,6 +268,12 @@ impl<'m> Sorted<'m> {
         if !self.passes(&origin, kind, &name, unknown) {
             return;
         }
+        if let Some(namespace) = identity.namespace {
+            let instead = if kind == KIND { "; spec.namespace limits the set to pods of one namespace" } else { "" };
+            self.warnings.push(format!(
+                "{origin}: {kind} {name:?}: metadata.namespace: {namespace:?} is dropped, as the kind is cluster-scoped{instead}"
+            ));
+        }
         if name.is_empty() {
             return self.errors.push(Error::Nameless { origin, kind });
         }
