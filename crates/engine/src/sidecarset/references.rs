@@ -11,7 +11,8 @@ pub fn references(text: &str) -> Vec<&str> {
                     names.push(name);
                     after
                 }
-                None => inner,
+                // No other one ends either, and each would be searched to the end of the text.
+                None => break,
             },
             None => after.strip_prefix('$').unwrap_or(after),
         };
@@ -33,6 +34,7 @@ mod tests {
             ("$A$(B)", &["B"]),
             ("$", &[]),
             ("$()", &[""]),
+            ("$(A)$(B$(C", &["A"]),
             ("", &[]),
         ] {
             assert_eq!(references(text), expected, "{text}");

@@ -361,3 +361,61 @@ fn what_a_must_brought_and_has_no_longer_stays_as_it_is_until_the_pod_is_recreat
     assert_eq!(update(&cluster, "", &old, &with(&old, "helper", "image", json!("log:2"))).decision, Allowed);
     assert_eq!(update(&cluster, "", &old, &evil).decision, Denied);
 }
+
+/// The pod's author writes the record before there is any.
+#[test]
+fn no_record_that_the_author_of_a_pod_fills_up_hides_what_a_must_brought() {
+    let must = |names: &[&str]| {
+        let containers: Vec<Value> = names.iter().map(|name| json!({"name": name, "image": "log:1"})).collect();
+        set("s", json!({"optOut": "Denied", "containers": containers}))
+    };
+    let other = set("t", json!({"containers": [{"name": "other", "image": "other:1"}]}));
+    for count in [499, 500, 501, 502, 600] {
+        for others in [&[][..], std::slice::from_ref(&other)] {
+            let with_others = |must: Value| Cluster::from_objects(&[&[must], others].concat());
+            let before = with_others(must(&["log", "helper"]));
+            let junk: serde_json::Map<String, Value> = (0..count).map(|at| (format!("f{at:03}"), json!(0))).collect();
+            let mut created = pod(json!({"containers": [{"name": "app", "image": "shop:1"}]}));
+            created["metadata"]["annotations"] = json!({"outrider.dev/injected": Value::Object(junk).to_string()});
+            let old = before.mutate(&created).pod;
+            assert_eq!(before.mutate(&old).patch, None, "{count} {}", others.len());
+            let evil = with(&old, "helper", "image", json!("evil:1"));
+            let mut forgotten = old.clone();
+            forgotten["metadata"]["annotations"].as_object_mut().unwrap().remove("outrider.dev/injected");
+            for names in [&["log"][..], &["renamed"]] {
+                // Also where the other set is gone by now.
+                for cluster in [with_others(must(names)), Cluster::from_objects(&[must(names)])] {
+                    for new in [&evil, &forgotten] {
+                        let reply = update(&cluster, "", &old, new);
+                        assert_eq!(reply.decision, Denied, "{count} {} {names:?}", others.len());
+                    }
+                    let app = with(&old, "app", "image", json!("shop:2"));
+                    let reply = update(&cluster, "", &old, &app);
+                    assert_eq!(reply.decision, Allowed, "{count} {names:?}: {}", reply.message);
+                }
+            }
+        }
+    }
+}
+
+/// Nothing checks what is in the container then.
+#[test]
+fn an_optional_set_with_a_container_of_that_name_frees_none_that_a_must_brought() {
+    let must = |names: &[&str]| {
+        let containers: Vec<Value> = names.iter().map(|name| json!({"name": name, "image": "log:1"})).collect();
+        set("s", json!({"optOut": "Denied", "containers": containers}))
+    };
+    let created = pod(json!({"containers": [{"name": "app", "image": "shop:1"}]}));
+    let old = Cluster::from_objects(&[must(&["log", "helper"])]).mutate(&created).pod;
+    for paused in [false, true] {
+        let spec =
+            json!({"containers": [{"name": "helper", "image": "other:1"}], "injectionStrategy": {"paused": paused}});
+        let cluster = Cluster::from_objects(&[must(&["log"]), set("t", spec)]);
+        let evil = with(&old, "helper", "image", json!("evil:1"));
+        assert_eq!(update(&cluster, "", &old, &evil).decision, Denied);
+        let mut debugged = old.clone();
+        debugged["spec"]["ephemeralContainers"] =
+            json!([{"name": "d", "image": "d:1", "targetContainerName": "helper"}]);
+        assert_eq!(update(&cluster, "ephemeralcontainers", &old, &debugged).decision, Denied);
+    }
+}

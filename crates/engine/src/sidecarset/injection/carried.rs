@@ -26,27 +26,34 @@ pub const RECORD_MAX_BYTES: usize = 32 * 1024;
 /// OpenKruise's record on a pod: names of sets, joined by commas. Read for migration, never written.
 const OPENKRUISE_ANNOTATION: &str = "kruise.io/sidecarset-injected-list";
 
-/// Every record of a pod by its set, of so many sets at most. Raw, so that entries of other sets are written back as they were.
-fn records(text: &str, limit: usize) -> Result<BTreeMap<Text<'_>, &RawValue>, serde_json::Error> {
-    struct Entries(usize);
-    impl<'de> Visitor<'de> for Entries {
+/// Every record of a pod by its set, of so many sets at most beside those that are known. Raw, so that entries of other sets are written
+/// back as they were.
+fn records<'t>(
+    text: &'t str,
+    known: &BTreeMap<&str, &CompiledSet>,
+    others: usize,
+) -> Result<BTreeMap<Text<'t>, &'t RawValue>, serde_json::Error> {
+    struct Entries<'k>(&'k BTreeMap<&'k str, &'k CompiledSet>, usize);
+    impl<'de> Visitor<'de> for Entries<'_> {
         type Value = BTreeMap<Text<'de>, &'de RawValue>;
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str("records by set")
         }
         fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let Self(known, others) = self;
+            // What is written for a known one must not be the one that is too many when it is read again.
+            let mut left = [known.len(), others];
             let mut records = Vec::new();
-            while let Some(record) = map.next_entry()? {
-                if records.len() == self.0 {
-                    return Err(A::Error::custom("more sets than a pod carries"));
-                }
+            while let Some(record) = map.next_entry::<Text<'de>, _>()? {
+                let left = &mut left[usize::from(!known.contains_key(record.0.as_str()))];
+                *left = left.checked_sub(1).ok_or_else(|| A::Error::custom("more sets than a pod carries"))?;
                 records.push(record);
             }
             Ok(records.into_iter().collect())
         }
     }
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let records = deserializer.deserialize_map(Entries(limit))?;
+    let records = deserializer.deserialize_map(Entries(known, others))?;
     deserializer.end()?;
     Ok(records)
 }
@@ -141,7 +148,7 @@ impl<'p, 's> Carried<'p, 's> {
         let sets: BTreeMap<&str, &'s CompiledSet> = selecting.iter().map(|set| (set.name.as_str(), *set)).collect();
         let named = openkruise.into_iter().flat_map(|list| list.split(',')).map(str::trim);
         carried.openkruise = named.filter(|name| sets.contains_key(name)).collect();
-        carried.raw = record.and_then(|text| records(text, sets.len() + limits::OTHER_SETS).ok()).unwrap_or_default();
+        carried.raw = record.and_then(|text| records(text, &sets, limits::OTHER_SETS).ok()).unwrap_or_default();
         if !carried.raw.is_empty() {
             carried.read_entries(&sets);
         }

@@ -65,6 +65,8 @@ impl CompiledAllowedChanges {
 #[derive(Debug, Clone)]
 pub struct FieldGlob {
     first: String,
+    // Bytes of all parts.
+    length: usize,
     // What follows each asterisk. The last one is empty where nothing follows; the others are not.
     rest: Vec<String>,
 }
@@ -79,11 +81,16 @@ impl FieldGlob {
             rest.retain(|part| !part.is_empty());
             rest.push(last);
         }
-        Self { first, rest }
+        let length = first.len() + rest.iter().map(String::len).sum::<usize>();
+        Self { first, length, rest }
     }
 
     /// Whether the pattern matches the whole text. The time follows the length of the text, whatever the pattern.
     pub fn matches(&self, text: &str) -> bool {
+        // A search prepares by the length of what it searches for.
+        if text.len() < self.length {
+            return false;
+        }
         let Some((last, between)) = self.rest.split_last() else { return text == self.first };
         let Some(mut text) = text.strip_prefix(&*self.first).and_then(|text| text.strip_suffix(&**last)) else {
             return false;
@@ -128,5 +135,6 @@ mod tests {
     fn asterisks_in_a_row_are_compared_as_one() {
         let glob = FieldGlob::new(&format!("A{}B{}", "*".repeat(10_000), "*".repeat(10_000)));
         assert_eq!((glob.rest.len(), glob.matches("A_B_"), glob.matches("A_")), (2, true, false));
+        assert_eq!((glob.length, glob.matches("AB"), glob.matches("B")), (2, true, false));
     }
 }
