@@ -9,7 +9,7 @@ use crate::sidecarset::injection::{INJECTED_ANNOTATION, RECORD_MAX_BYTES};
 use crate::testing::{Cluster, pod, review, set};
 
 /// A set without containers of its own, with these entries and a volume.
-fn only(name: &str, entries: Value, more: Value) -> Value {
+pub(super) fn only(name: &str, entries: Value, more: Value) -> Value {
     let mut spec = json!({"containers": [], "appContainers": entries, "volumes": [{"name": "agent", "emptyDir": {}}]});
     json_patch::merge(&mut spec, &more);
     set(name, spec)
@@ -22,20 +22,20 @@ fn java() -> Value {
     }])
 }
 
-fn app(env: Value, mounts: Value) -> Value {
+pub(super) fn app(env: Value, mounts: Value) -> Value {
     pod(json!({
         "containers": [{"name": "app", "image": "shop:1", "env": env, "volumeMounts": mounts}],
         "volumes": [{"name": "own", "emptyDir": {}}],
     }))
 }
 
-fn env(pod: &Value) -> Vec<(&str, &str)> {
+pub(super) fn env(pod: &Value) -> Vec<(&str, &str)> {
     let list = pod["spec"]["containers"][0]["env"].as_array().unwrap();
     list.iter().map(|it| (it["name"].as_str().unwrap(), it["value"].as_str().unwrap_or(""))).collect()
 }
 
 /// The pod after the first pass; the second adds nothing, and validation finds nothing missing.
-fn admitted(cluster: &Cluster, pod: &Value) -> Value {
+pub(super) fn admitted(cluster: &Cluster, pod: &Value) -> Value {
     let reply = cluster.mutate(pod);
     assert_eq!(reply.reason, reasons::INJECTED, "{}", reply.message);
     let again = cluster.mutate(&reply.pod);
@@ -79,41 +79,6 @@ fn the_containers_own_value_wins_unless_the_set_overwrites_it_where_it_stands() 
     }
     let agent = ("AGENT", "/agent/a.jar");
     assert_eq!(env(&pod_of(json!(true))), [agent, options, ("A", "1"), agent, ("B", "$(AGENT)")]);
-}
-
-/// The kubelet resolves a reference by the variables before it.
-#[test]
-fn no_order_of_the_containers_variables_changes_what_an_overwritten_one_refers_to() {
-    let mut entries = json!([{"overwriteEnv": true, "env": [
-        {"name": "ROOT", "value": "/agent"}, {"name": "AGENT", "value": "$(ROOT)/a.so"}, {"name": "LD_PRELOAD", "value": "$(AGENT)"},
-    ]}]);
-    let resolved = |pod: &Value| {
-        let mut known = std::collections::BTreeMap::<String, String>::new();
-        for (name, value) in env(pod) {
-            let value =
-                known.iter().fold(value.to_owned(), |text, (name, value)| text.replace(&format!("$({name})"), value));
-            known.insert(name.to_owned(), value);
-        }
-        ["AGENT", "LD_PRELOAD"].map(|name| known.remove(name).unwrap())
-    };
-    let names = ["ROOT", "AGENT", "LD_PRELOAD"];
-    for more in [json!(null), json!([{"overwriteEnv": true, "env": [{"name": "LD_PRELOAD", "value": "$(AGENT)"}]}])] {
-        if let Some(more) = more.as_array() {
-            entries[0]["env"].as_array_mut().unwrap().pop();
-            entries.as_array_mut().unwrap().extend(more.iter().cloned());
-        }
-        let cluster = Cluster::from_objects(&[only("s", entries.clone(), json!({"optOut": "Denied"}))]);
-        // Every list of up to four of them, some of them there twice.
-        for number in 0..=(1..=4).map(|length| names.len().pow(length)).sum::<usize>() {
-            let (mut left, mut own) = (number, Vec::new());
-            while left > 0 {
-                own.push(json!({"name": names[(left - 1) % names.len()], "value": format!("mine{}", own.len())}));
-                left = (left - 1) / names.len();
-            }
-            let pod = admitted(&cluster, &app(json!(own), Value::Null));
-            assert_eq!(resolved(&pod), ["/agent/a.so", "/agent/a.so"], "{own:?}: {:?}", env(&pod));
-        }
-    }
 }
 
 #[test]
@@ -243,36 +208,6 @@ fn between_sets_the_earlier_wins_also_when_asked_again() {
         assert_eq!((must.decision, must.reason), (Decision::Denied, reasons::SET_CONFLICT));
     }
     assert_eq!(env(&admitted(&two(false, json!({})), &app(Value::Null, Value::Null))), [("X", "1")]);
-}
-
-/// What an earlier set has added is what the container has, when the API server asks again and when the pod is validated.
-#[test]
-fn a_set_that_overwrites_a_variable_also_overwrites_what_an_earlier_set_adds() {
-    let earlier = only("a", json!([{"env": [{"name": "X", "value": "1"}, {"name": "Y", "value": "1"}]}]), json!({}));
-    let entries = json!([{"overwriteEnv": true, "env": [{"name": "Z", "value": "2"}, {"name": "X", "value": "$(Z)"}]}]);
-    for must in [json!({}), json!({"optOut": "Denied"})] {
-        let cluster = Cluster::from_objects(&[earlier.clone(), only("b", entries.clone(), must)]);
-        let pod = admitted(&cluster, &app(Value::Null, Value::Null));
-        assert_eq!(env(&pod), [("Y", "1"), ("Z", "2"), ("X", "$(Z)")]);
-        let pod = admitted(&cluster, &app(json!([{"name": "X", "value": "own"}]), Value::Null));
-        assert_eq!(env(&pod), [("Y", "1"), ("Z", "2"), ("X", "$(Z)")]);
-    }
-}
-
-#[test]
-fn of_two_entries_with_one_variable_the_first_that_overwrites_it_counts() {
-    let entry =
-        |value: &str, overwrite: bool| json!({"overwriteEnv": overwrite, "env": [{"name": "X", "value": value}]});
-    for (entries, expected) in [
-        (json!([entry("1", false), entry("2", true)]), "2"),
-        (json!([entry("1", true), entry("2", true)]), "1"),
-        (json!([entry("1", true), entry("2", false)]), "1"),
-    ] {
-        let cluster = Cluster::from_objects(&[only("s", entries.clone(), json!({"optOut": "Denied"}))]);
-        for own in [json!(null), json!([{"name": "X", "value": "own"}])] {
-            assert_eq!(env(&admitted(&cluster, &app(own, Value::Null))), [("X", expected)], "{entries}");
-        }
-    }
 }
 
 #[test]

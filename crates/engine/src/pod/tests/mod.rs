@@ -8,6 +8,7 @@ mod after_creation_freezes;
 mod after_creation_limits;
 mod anew;
 mod app_containers;
+mod app_variables;
 mod as_stored;
 mod canary;
 mod clashes;

@@ -2,13 +2,19 @@
 //!
 //! Variables go in front, so that the container's own may refer to them; mounts go behind. What a container has already wins, but
 //! for variables that the set overwrites: these are changed where they are, and go in front as well where another of the set that comes
-//! first refers to them. Between sets the earlier wins.
+//! first refers to them. Between sets the earlier wins. Variables that several sets of the pod have keep their places: what one set moves
+//! in front could otherwise come before what another one has moved, in the next pass.
+
+mod variables;
+
+pub(super) use self::variables::shared_variables;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use admission::PatchWriter;
 use admission::patch::Present;
 
+use self::variables::{Target, add_variables, variables_of};
 use super::fit::{Own, Sources};
 use super::patch::OPERATION;
 use super::{Clash, Injection, Missing};
@@ -28,14 +34,16 @@ const TOLD: usize = 8;
 /// What one container gets.
 #[derive(Debug, Default)]
 pub(super) struct Change<'s> {
-    front: Vec<&'s Variable>,
+    // In their order. Of one set, those with numbers below zero come before what earlier sets put in front, and the others behind.
+    front: BTreeMap<i64, &'s Variable>,
+    order_of: BTreeMap<&'s str, i64>,
     // With their positions.
     replaced: Vec<(usize, &'s Variable)>,
     mounts: Vec<&'s Mount>,
     // Both kinds of variables by name.
     variables: BTreeMap<&'s str, &'s Variable>,
-    // Of those in front, the ones that replace what an earlier set put there without overwriting anything.
-    instead: BTreeSet<&'s str>,
+    // The ones that replace what an earlier set put in front without overwriting anything.
+    instead: Vec<&'s Variable>,
     paths: BTreeSet<&'s str>,
 }
 
@@ -86,8 +94,7 @@ impl Changes<'_> {
         self.bytes += more.bytes;
         for (position, change) in more.by_container {
             let all = self.by_container.entry(position).or_default();
-            all.front.retain(|variable| !change.instead.contains(variable.name.as_str()));
-            all.front.extend(change.front);
+            all.put_in_front(change.instead, change.front);
             all.replaced.extend(change.replaced);
             all.mounts.extend(change.mounts);
             all.variables.extend(change.variables);
@@ -104,11 +111,29 @@ impl Changes<'_> {
             for (at, variable) in &change.replaced {
                 patch.replace(&format!("{env}/{at}"), &variable.json);
             }
-            let front = change.front.iter().map(|variable| variable.json.as_str());
+            let front = change.front.values().map(|variable| variable.json.as_str());
             patch.surround(&env, present(own.env().len()), front, []);
             let mounts = format!("/spec/{}/{index}/volumeMounts", list.field());
             let back = change.mounts.iter().map(|mount| mount.json.as_str());
             patch.surround(&mounts, present(own.mounts().len()), [], back);
+        }
+    }
+}
+
+impl<'s> Change<'s> {
+    /// What a later set changes and adds in front.
+    fn put_in_front(&mut self, instead: Vec<&'s Variable>, more: BTreeMap<i64, &'s Variable>) {
+        for variable in instead {
+            if let Some(found) = self.order_of.get(variable.name.as_str()).and_then(|order| self.front.get_mut(order)) {
+                *found = variable;
+            }
+        }
+        let first = self.front.first_key_value().map_or(0, |(order, _)| *order);
+        let end = self.front.last_key_value().map_or(0, |(order, _)| order + 1);
+        for (order, variable) in more {
+            let order = order + if order < 0 { first } else { end };
+            self.front.insert(order, variable);
+            self.order_of.insert(&variable.name, order);
         }
     }
 }
@@ -148,7 +173,8 @@ impl<'s> Injection<'_, 's> {
             count += 1;
             let mut change = Change::default();
             let earlier = self.added.app.by_container.get(&position);
-            missing.app.bytes += add_variables(&variables, own, earlier, &mut change);
+            let target = Target { own, earlier, shared: &self.shared_variables };
+            missing.app.bytes += add_variables(&variables, target, &mut change);
             for piece in pieces {
                 missing.app.bytes += add_mounts(set, piece, own, earlier, &mut change, &mut warnings);
             }
@@ -239,86 +265,6 @@ impl<'s> Injection<'_, 's> {
             self.ours.overwritten.entry(&variable.name).or_default().push((variable, set));
         }
     }
-}
-
-/// The variables of entries, each name once, and whether it is overwritten. Of several with one name the first that is overwritten
-/// counts: were the API server to ask again, it would be the one in the container.
-fn variables_of<'s>(pieces: &[&'s AppPiece]) -> Vec<(bool, &'s Variable)> {
-    let all = || pieces.iter().flat_map(|piece| piece.env.iter().map(|variable| (piece.overwrites, variable)));
-    if pieces.len() == 1 {
-        return all().collect();
-    }
-    let mut first: BTreeMap<&str, (bool, usize)> = BTreeMap::new();
-    for (at, (overwrites, variable)) in all().enumerate() {
-        let known = first.entry(&variable.name).or_insert((overwrites, at));
-        if overwrites && !known.0 {
-            *known = (true, at);
-        }
-    }
-    let counts = |(at, (_, variable)): &(usize, (bool, &Variable))| {
-        first.get(variable.name.as_str()).is_some_and(|(_, first)| first == at)
-    };
-    all().enumerate().filter(counts).map(|(_, variable)| variable).collect()
-}
-
-/// Names of variables that the set overwrites, and that the container has behind another variable of the set that refers to them: the
-/// kubelet resolves a reference by what comes before it. The author of the pod chooses where the container has them.
-fn needed_sooner<'s>(variables: &[(bool, &'s Variable)], own: &Own<'_>) -> BTreeSet<&'s str> {
-    let mut needed = BTreeSet::new();
-    if !variables.iter().any(|(overwrites, _)| *overwrites) {
-        return needed;
-    }
-    let mut overwritten: BTreeSet<&'s str> =
-        variables.iter().filter(|(overwrites, _)| *overwrites).map(|(_, variable)| variable.name.as_str()).collect();
-    let first = |name: &str| own.places_of(name).next().map(|(at, _)| at);
-    // From behind: what comes in front for another may refer to more. What is written behind a reference does not resolve it anywhere.
-    for (overwrites, variable) in variables.iter().rev() {
-        overwritten.remove(variable.name.as_str());
-        let at = first(&variable.name).filter(|_| !needed.contains(variable.name.as_str()));
-        if at.is_some() && !overwrites {
-            continue;
-        }
-        for name in variable.references().into_iter().filter_map(|name| overwritten.get(name)) {
-            if first(name).is_some_and(|of_other| at.is_none_or(|at| of_other > at)) {
-                needed.insert(*name);
-            }
-        }
-    }
-    needed
-}
-
-fn add_variables<'s>(
-    variables: &[(bool, &'s Variable)],
-    own: &Own<'_>,
-    earlier: Option<&Change<'s>>,
-    change: &mut Change<'s>,
-) -> usize {
-    let sooner = needed_sooner(variables, own);
-    let mut bytes = 0;
-    for (overwrites, variable) in variables {
-        let name = variable.name.as_str();
-        match earlier.and_then(|earlier| earlier.variables.get(name)) {
-            Some(other) if !overwrites || other.agrees_with(variable) => continue,
-            // As within a set.
-            Some(_) => drop(change.instead.insert(name)),
-            None => {}
-        }
-        let is_there = own.place_of(name).is_some();
-        if is_there && !overwrites {
-            continue;
-        }
-        let before = change.replaced.len();
-        let differing = own.places_of(name).filter(|(_, raw)| !variable.is_same(raw.get()));
-        change.replaced.extend(differing.map(|(at, _)| (at, *variable)));
-        let is_in_front = !is_there || sooner.contains(name);
-        change.front.extend(is_in_front.then_some(*variable));
-        let count = change.replaced.len() - before + usize::from(is_in_front);
-        if count > 0 {
-            change.variables.insert(name, variable);
-            bytes += (variable.json.len() + OPERATION) * count;
-        }
-    }
-    bytes
 }
 
 fn add_mounts<'s>(

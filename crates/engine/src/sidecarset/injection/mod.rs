@@ -161,6 +161,8 @@ pub struct Injection<'p, 's> {
     record_bytes: usize,
     volume_owners: OnceCell<BTreeMap<&'s str, Vec<&'s str>>>,
     pieces: OnceCell<PiecesByName<'s>>,
+    // Names in `spec.appContainers` of several sets that select the pod.
+    shared_variables: BTreeSet<&'s str>,
     // Sets that the pod goes without.
     absent: BTreeSet<&'s str>,
 }
@@ -181,6 +183,7 @@ impl<'p, 's> Injection<'p, 's> {
             body,
             record_bytes: carried.bytes(),
             carried,
+            shared_variables: app::shared_variables(&selecting),
             theirs: Theirs::new(pod, selecting),
             added: Missing::default(),
             ours: Ours::default(),
